@@ -9,6 +9,7 @@ from data_pipeline.errors import UserError
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines, summary_table
 from data_pipeline.records import record_folder
+from tests.data_pipeline.conftest import records_of
 
 LENGTH, PREDICTIONS = 16, 3
 
@@ -96,11 +97,7 @@ def test_our_records_are_read_there(records_dir):
         "masked_lm_weights": tf.io.FixedLenFeature([p], tf.float32),
         "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
-    serialized = list(
-        tf.data.TFRecordDataset(
-            record_folder.record_files(record_folder.read_manifest(records_dir))
-        ).take(200)
-    )
+    serialized = list(records_of(records_dir).take(200))
     columns = tf.io.parse_example(tf.stack(serialized), theirs)
     lengths = columns["input_mask"].numpy().sum(axis=1)
     assert lengths.min() >= 5 and set(columns["next_sentence_labels"].numpy()[:, 0]) == {0, 1}

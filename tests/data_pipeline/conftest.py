@@ -7,10 +7,12 @@ import inspect
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records.record_folder import read_manifest, record_files
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
@@ -25,6 +27,16 @@ sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading tim
 trace traceback turtle typing unittest urllib.request uuid warnings weakref xml.dom.minidom
 zipfile
 """.split()  # noqa: SIM905
+
+
+def rows(table, *few) -> list:
+    """All rows of a table as parameters, of which `make test` runs a few."""
+    return [row if row in few else pytest.param(row, marks=pytest.mark.table) for row in table]
+
+
+def records_of(folder) -> tf.data.TFRecordDataset:
+    """The serialized records of a folder."""
+    return tf.data.TFRecordDataset(record_files(read_manifest(str(folder))))
 
 
 def _docstrings(name: str) -> list[str]:

@@ -17,18 +17,17 @@ VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 
 
 @pytest.fixture
-def create(run_program, capsys, tmp_path, small_corpus):
+def create(result_of, tmp_path, small_corpus):
     """(*flags) -> exit code, stdout, stderr, for a small corpus in a.txt."""
     (tmp_path / "a.txt").write_text(small_corpus(18))
 
     def run(*argv: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_info:
-            run_program(
-                "data_pipeline.create_pretraining_data", f"--input={tmp_path}/a.txt",
-                f"--vocab_file={VOCABULARY}", f"--output_dir={tmp_path}/data",
-                "--max_seq_length=16", *argv,
-            )  # fmt: skip
-        return exit_info.value.code or 0, *capsys.readouterr()
+        found = result_of(
+            "data_pipeline.create_pretraining_data", f"--input={tmp_path}/a.txt",
+            f"--vocab_file={VOCABULARY}", f"--output_dir={tmp_path}/data", "--max_seq_length=16",
+            *argv,
+        )  # fmt: skip
+        return found.returncode, found.stdout, found.stderr
 
     return run
 

@@ -23,13 +23,12 @@ def folder(tmp_path_factory, small_corpus, wordpiece):
 
 
 @pytest.fixture
-def inspect(run_program, capsys, folder):
+def inspect(result_of, folder):
     """(*flags) -> exit code, stdout, stderr."""
 
     def run(*argv: str, data=folder) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_info:
-            run_program("data_pipeline.inspect_records", f"--data={data}", *argv)
-        return exit_info.value.code or 0, *capsys.readouterr()
+        found = result_of("data_pipeline.inspect_records", f"--data={data}", *argv)
+        return found.returncode, found.stdout, found.stderr
 
     return run
 

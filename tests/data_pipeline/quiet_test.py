@@ -105,7 +105,9 @@ def test_start_compilation_and_checkpoints_are_silent_after_the_call_and_a_crash
     assert native_lines(result.stderr) == []
 
 
-@pytest.mark.parametrize("argument", [(), ("-m", "albert_tf.describe")])
+@pytest.mark.parametrize(
+    "argument", [pytest.param((), marks=pytest.mark.table), ("-m", "albert_tf.describe")]
+)
 def test_without_the_call_nothing_is_redirected(argument):
     """Neither by the import nor where arguments look like those of a program."""
     result = run("-c", f"import albert_tf, data_pipeline, export{WORK}", *argument)
@@ -142,19 +144,20 @@ def test_what_a_notebook_shows_stays():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("program", "flags"),
     [
-        ("albert_tf.convert", "--input=/nowhere", "--format=google", "--output=new"),
-        ("data_pipeline.inspect_records", "--data=/nowhere"),
-        ("export.predict", "--model=/nowhere", "--text=A text."),
+        ("data_pipeline.inspect_records", ["--data=/nowhere"]),
+        pytest.param("albert_tf.convert", ["--input=/nowhere", "--format=google", "--output=new"],
+                     marks=pytest.mark.table),
+        pytest.param("export.predict", ["--model=/nowhere", "--text=A text."],
+                     marks=pytest.mark.table),
     ],
-    ids=lambda arguments: arguments[0],
-)
-def test_a_user_error_is_one_line(arguments):
-    result = run("-m", *arguments)
+)  # fmt: skip
+def test_a_user_error_is_one_line(program, flags):
+    result = run("-m", program, *flags)
     assert result.returncode == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert f"{arguments[0].partition('.')[2]}.py: error: --{arguments[1][2:]}: " in line
+    assert f"{program.partition('.')[2]}.py: error: --{flags[0][2:]}: " in line
 
 
 def test_a_program_by_its_short_name():

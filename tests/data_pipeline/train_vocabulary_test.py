@@ -10,13 +10,12 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 
 @pytest.fixture
-def train(run_program, capsys):
+def train(result_of):
     """(*flags) -> exit code, stdout, stderr."""
 
     def run(*argv: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_info:
-            run_program("data_pipeline.train_vocabulary", *argv)
-        return exit_info.value.code or 0, *capsys.readouterr()
+        found = result_of("data_pipeline.train_vocabulary", *argv)
+        return found.returncode, found.stdout, found.stderr
 
     return run
 

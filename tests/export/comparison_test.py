@@ -159,10 +159,8 @@ def test_an_undefined_score_is_refused(perfect, tmp_path, monkeypatch):
     found = evaluation.accept(None, (), "int8")
     assert found.exported is None and found.float32 == 1.0
     compared = Comparison("int8", 8, {}, found)
-    assert (
-        f"accuracy on {len(TEXTS)} examples: undefined, in float32 1.0000"
-        in comparison_lines(compared, 2)[-1]
-    )
+    line = f"accuracy on {len(TEXTS)} examples: undefined, in float32 1.0000"
+    assert line in comparison_lines(compared, 2)[-1]
     json.dumps(dataclasses.asdict(compared), allow_nan=False)  # As the manifest is written.
 
 

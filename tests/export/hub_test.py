@@ -89,9 +89,8 @@ def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
     model.fit(preprocessor(tf.constant(TEXTS)), np.array([0, 1, 1]), epochs=1, verbose=0)
     changed = sum(not np.array_equal(old, new) for old, new in zip(before, layer.trainable_weights))
     assert len(before) == len(exports.models["pretrainer"].encoder.trainable_variables)
-    assert (
-        changed >= len(before) - 1
-    )  # A key's bias has no gradient but rounding: softmax ignores it.
+    # A key's bias has no gradient but rounding: softmax ignores it.
+    assert changed >= len(before) - 1
 
 
 @pytest.mark.table

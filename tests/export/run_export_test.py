@@ -39,9 +39,8 @@ def test_prints_path_signatures_difference_and_what_to_do_next(
 
 def test_a_mistake_is_one_line_and_exit_code_2(run_module, tmp_path):
     out = tmp_path / "out"
-    process = run_module(
-        "export.run_export", "--model_dir=nowhere", f"--output_dir={out}", "--task=encoder"
-    )
+    flags = ("--model_dir=nowhere", f"--output_dir={out}", "--task=encoder")
+    process = run_module("export.run_export", *flags)
     assert process.returncode == 2
     assert "error: nowhere is not a model folder" in process.stderr
     assert "Traceback" not in process.stderr
@@ -56,15 +55,9 @@ def test_the_report_lists_signatures_and_difference():
     comparison = Comparison(
         "int8", 8_000_000, {"tokens.probabilities": 1e-3, "tokens.logits": 0.0123}
     )
+    hashes = "a" * 64, "b" * 64
     exported = Exported(
-        "/out/topics/3",
-        {"serving_default": signature},
-        1.234e-6,
-        2,
-        "a" * 64,
-        "b" * 64,
-        2_040_000,
-        comparison,
+        "/out/topics/3", {"serving_default": signature}, 1.234e-6, 2, *hashes, 2_040_000, comparison
     )
     lines = export_summary("classifier", "/out/topics", exported).splitlines()
     assert lines[:7] == [
@@ -100,9 +93,8 @@ def test_each_task_has_its_next_command(monkeypatch, tmp_path):
     encoder = next_command("encoder", "out/e", "out/e/1")
     assert encoder == "python -c \"import tensorflow_hub as hub; print(hub.load('out/e/1'))\""
     preprocessor = next_command("preprocessor", "out/p", "out/p/1")
-    assert (
-        "tensorflow_text" in preprocessor and "hub.load('out/p/1')(['some text'])" in preprocessor
-    )
+    assert "tensorflow_text" in preprocessor
+    assert "hub.load('out/p/1')(['some text'])" in preprocessor
 
 
 def test_limits(new_flags):

@@ -126,9 +126,8 @@ def test_shared_weights_are_stored_once(exports, task, model):
     stored = sum(
         os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder) if ".data-" in n
     )
-    assert (
-        weights <= stored <= weights * 1.05 + 20_000
-    )  # The rest is the checkpoint's own object graph.
+    # The rest is the checkpoint's own object graph.
+    assert weights <= stored <= weights * 1.05 + 20_000
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from data_pipeline.corpus.blocks import (
     read_blocks,
 )
 from data_pipeline.corpus.documents import Corpus, documents_of_block, read_corpus
-from data_pipeline.corpus.formats import FORMATS, Format, JsonLines
+from data_pipeline.corpus.formats import FORMATS, Format
 from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.text_part import TextPart
@@ -138,28 +138,6 @@ def test_blocks_of_each_format_end_with_documents(tmp_path, name):
         assert documents(blocks) == [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
-def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(JsonLines, "line_limit", 60)
-    rows = ["One.", "long " * 100, "Two."]
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
-    report = ReadReport()
-    for size in (1, 1 << 20):
-        found = documents(blocks_of(tmp_path / "a.jsonl", size, "jsonl"), report)
-        assert found == [["One."], ["Two."]]
-    assert report.problems == {"line longer than 0 MB, skipped": 2}
-    assert report.examples[0].startswith(f"{tmp_path}/a.jsonl:2")
-
-
-def test_documents_without_end_are_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_DOCUMENT_BYTES", 50)
-    (tmp_path / "a.txt").write_text("Ten bytes\n" * 40)
-    report = ReadReport()
-    blocks = blocks_of(tmp_path / "a.txt", 50)
-    assert [block.text_bytes for block in blocks] == [100] * 4
-    assert documents(blocks, report) == [["Ten bytes"] * 10] * 4
-    assert report.problems == {"document longer than 0 MB, divided": 4}
-
-
 def test_a_line_of_100_mb_takes_little_memory(tmp_path):
     """A word without end, then a document: the block before it is not lost either."""
     with open(tmp_path / "a.txt", "wb") as file:
@@ -173,19 +151,6 @@ def test_a_line_of_100_mb_takes_little_memory(tmp_path):
         last = block
     assert max(sizes) <= (1 << 20) + parts.MAX_DOCUMENT_BYTES + (1 << 20)
     assert sum(sizes) == (100 << 20) + 16 and documents([last])[-1] == ["Last."]
-
-
-def test_sizes_of_blocks():
-    assert automatic_block_bytes(0) == 1 << 20
-    assert automatic_block_bytes(64 << 20) == 2 << 20
-    assert automatic_block_bytes(1 << 40) == 32 << 20
-
-
-def test_an_endless_word_that_is_no_utf_8(tmp_path, monkeypatch):
-    monkeypatch.setattr(Format, "line_limit", 100)
-    (tmp_path / "a.txt").write_bytes(b"\x80" * 250)
-    [block] = blocks_of(tmp_path / "a.txt", 1 << 20)
-    assert b"".join(part.content for part in block.parts).replace(b"\n", b"") == b"\x80" * 250
 
 
 def test_names_sort_as_the_corpus():

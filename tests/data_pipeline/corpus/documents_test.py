@@ -75,13 +75,6 @@ def test_json_lines(tmp_path):
     assert read(path, text_field="title") == [["t"]]
 
 
-def test_half_characters_in_json_are_replaced(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud83d here. More."}\n')
-    report = ReadReport()
-    assert read(tmp_path / "a.jsonl", report=report) == [["Half \ufffd here.", "More."]]
-    assert report.examples[0].endswith("a.jsonl:1: half a surrogate pair, replaced by U+FFFD")
-
-
 def compressed(content, extension):
     if extension == ".zst":
         return zstandard.ZstdCompressor().compress(content)
@@ -110,19 +103,6 @@ def test_members_of_a_compressed_file_are_joined(tmp_path):
         path = tmp_path / f"a.txt{extension}"
         path.write_bytes(compressed(b"One.\n", extension) + compressed(b"Two.\n", extension))
         assert read(path, "lines") == [["One.", "Two."]]
-
-
-def test_wikiextractor(tmp_path):
-    (tmp_path / "wiki_00").write_text(
-        '<doc id="1" url="https://en.wikipedia.org/wiki?curid=1" title="Tom &amp; Jerry">\n'
-        "Tom &amp; Jerry\n\nA cat chases a mouse. It is &lt;funny&gt;.\nMore follows.\n\n</doc>\n"
-        '<doc id="2" url="u" title="B">\nB\n\n</doc>\n'
-        '<doc id="3" url="u" title="C">\nC\n\nThird text.\n</doc>\n'
-    )
-    assert read(tmp_path / "wiki_00") == [
-        ["A cat chases a mouse.", "It is <funny>.", "More follows."],
-        ["Third text."],
-    ]
 
 
 def test_what_is_not_text_is_counted_with_its_place(tmp_path):

@@ -98,9 +98,7 @@ COMPRESSIONS = [
 @pytest.mark.parametrize("compress, extension", COMPRESSIONS)
 def test_compressed_files_without_their_extension(tmp_path, compress, extension):
     (tmp_path / "a.txt").write_bytes(compress(TEXT.encode()))
-    with pytest.raises(
-        UserError, match=rf"a.txt holds compressed data; let its.*end in \.{extension}"
-    ):
+    with pytest.raises(UserError, match=rf"a.txt holds compressed data; .*end in \.{extension}"):
         read(tmp_path / "a.txt")
     (tmp_path / "b.gz").write_bytes(gzip.compress((tmp_path / "a.txt").read_bytes()))
     with pytest.raises(UserError, match=r"b.gz holds compressed data inside \.gz"):
@@ -116,9 +114,7 @@ def test_text_that_begins_like_something_else_is_text(tmp_path, start):
 @pytest.mark.parametrize("input_format", ["auto", "lines", "jsonl"])
 def test_random_bytes_are_no_text(tmp_path, input_format):
     (tmp_path / "a.txt").write_bytes(np.random.default_rng(0).bytes(300_000))
-    with pytest.raises(
-        UserError, match=r"a.txt is not text: \d+ of \d+ lines hold NUL bytes or con"
-    ):
+    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d+ lines hold NUL bytes"):
         read(tmp_path / "a.txt", input_format)
 
 
@@ -133,9 +129,7 @@ def test_garbage_behind_good_text_is_found(tmp_path):
 def test_other_encodings_get_the_command_that_converts(tmp_path, encoding, hint):
     text = "Il était là, déjà.\n你好，世界。\n" if encoding == "gb18030" else "Il était là, déjà.\n"
     (tmp_path / "a.txt").write_bytes((text * 30).encode(encoding))
-    with pytest.raises(
-        UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1 .*a.txt.*{hint}|LATIN1"
-    ):
+    with pytest.raises(UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1.*{hint}|LATIN1"):
         read(tmp_path / "a.txt")
 
 
@@ -146,13 +140,11 @@ def test_utf_16_without_a_mark(tmp_path):
 
 
 def test_a_few_bad_lines_are_warnings(tmp_path):
-    lines = [b"A good line.", b"d\xe9j\xe0", b"N\0L", b"bell \a"]
-    for count, others in ((1, 0), (20, 19)):  # All of few lines, or not more than half of many.
-        bad = lines[1:] * count if others else lines[1:3]
-        (tmp_path / "a.txt").write_bytes(b"\n".join([*bad, *lines[:1] * 3 * others, *bad[:0]]))
+    few = [b"d\xe9j\xe0", b"N\0L"]
+    many = [*few, b"bell \a"] * 20 + [b"A good line."] * 60
+    for content, count in ((few, 1), (many, 20)):  # All of few, not more than half of many.
+        (tmp_path / "a.txt").write_bytes(b"\n".join(content))
         report = ReadReport()
-        if others:
-            (tmp_path / "a.txt").write_bytes(b"\n".join([*bad, *lines[:1] * 3 * 20]))
         [document] = read(tmp_path / "a.txt", report=report)
         assert "d\ufffdj\ufffd" in document and "N L" in document
         assert report.problems == {
@@ -200,9 +192,7 @@ def test_many_small_files_of_another_encoding(tmp_path):
     """None has enough lines to tell by itself; a few of them among good ones are warnings."""
     for i in range(20):
         (tmp_path / f"{i:02d}.txt").write_bytes("Déjà vu là.\n".encode("latin-1"))
-    with pytest.raises(
-        UserError, match=r"00.txt \(and 19 more .*\) is not UTF-8: 20 of 20 lines .*LATIN1"
-    ):
+    with pytest.raises(UserError, match=r"00.txt \(and 19 more.*\) is not UTF-8: 20 of 20.*LATIN1"):
         read(tmp_path / "*.txt")
     for i in range(1, 12):
         (tmp_path / f"{i:02d}.txt").write_text("Seen already.\n")

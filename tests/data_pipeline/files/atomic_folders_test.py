@@ -28,7 +28,7 @@ def folder(tmp_path):
     return tmp_path / "best"
 
 
-@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("can_exchange", [True, pytest.param(False, marks=pytest.mark.table)])
 def test_killed_at_every_change(folder, monkeypatch, can_exchange):
     if not can_exchange:
         monkeypatch.setattr(atomic_folders, "_exchange", lambda one, other: False)
@@ -53,11 +53,20 @@ def test_killed_at_every_change(folder, monkeypatch, can_exchange):
     assert len(found) > 3
 
 
-def test_an_error_leaves_the_old_folder(folder):
+def test_an_error_leaves_the_old_folder(folder, monkeypatch):
+    """And a replacement without an exchange the new one."""
     with pytest.raises(OSError, match="no room"), atomic_folders.replacing(f"{folder}/") as new:
         fill(new, NEW)
         raise OSError("no room")
     assert content(folder) == OLD and os.listdir(folder.parent) == ["best"]
+    monkeypatch.setattr(atomic_folders, "_exchange", lambda one, other: False)
+    with atomic_folders.replacing(str(folder)) as new:
+        fill(new, NEW)
+    assert content(folder) == NEW and os.listdir(folder.parent) == ["best"]
+    folder.rename(f"{folder}.old")
+    assert atomic_folders.existing(str(folder)) == f"{folder}.old"
+    atomic_folders.settle(str(folder))
+    assert content(folder) == NEW and os.listdir(folder.parent) == ["best"]
 
 
 def test_a_folder_where_there_was_none(tmp_path):

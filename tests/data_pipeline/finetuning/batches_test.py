@@ -102,10 +102,8 @@ def test_a_run_goes_on_at_any_batch():
     found = features()
     whole = rows_of(finetuning_dataset(found, 8, seed=4), 60)
     for start in (1, 25, 26, 51):
-        assert (
-            rows_of(finetuning_dataset(found, 8, seed=4, start_step=start), 9)
-            == whole[start : start + 9]
-        )
+        rest = finetuning_dataset(found, 8, seed=4, start_step=start)
+        assert rows_of(rest, 9) == whole[start : start + 9]
 
 
 def test_evaluation_has_each_row_once_the_longest_first():

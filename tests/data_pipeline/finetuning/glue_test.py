@@ -131,9 +131,7 @@ def test_short_rows(write):
 
 def test_labels_are_taken_as_they_are(write):
     root = write("rte", "dev", [(*INDEX_PAIR, "label"), ("0", "a", "b", "Entailment")])
-    with pytest.raises(
-        UserError, match=r"dev.tsv:2: the label \(column 'label'\) is 'Entailment', not one of ent"
-    ):
+    with pytest.raises(UserError, match=r"dev.tsv:2: the label .* is 'Entailment', not one of ent"):
         read_glue("rte", root, "dev")
     header = (*STSB, "score")
     for value in ("high", "nan", "inf", ""):
@@ -145,9 +143,7 @@ def test_labels_are_taken_as_they_are(write):
 
 def test_what_is_no_file_of_the_task_is_refused(write):
     root = write("sst-2", "train", [("a film", "1"), ("another", "0")])
-    with pytest.raises(
-        UserError, match=r"train.tsv:1: no column 'sentence' \(text\); .* a film, 1\. Is"
-    ):
+    with pytest.raises(UserError, match=r"train.tsv:1: no column 'sentence' \(text\); .*a film"):
         read_glue("sst-2", root, "train")
     with pytest.raises(UserError, match=r"train.tsv holds no example"):
         read_glue("sst-2", write("sst-2", "train", [("sentence", "label")]), "train")

@@ -85,22 +85,20 @@ def test_impossible_questions_are_trained_on_whatever_their_answers(write):
 def test_what_is_wrong_is_named_by_line(write, tmp_path):
     twice = {**ENTRY, "question": "Where?"}
     empty = paragraph({"id": "é", "question": "?"}, context=" \n")
+    unnumbered = {"text": "1843", "answer_start": "16"}
     for content, words in (
         ([paragraph(ENTRY, twice)], r":11: two questions have the id q1"),
         ([empty], r":11: question é: its context holds no text"),
         ([paragraph({"question": "?"})], r"json:8: expected 'id' with a value of type str"),
         ([paragraph({"id": "q1", "question": 7})], r":11: expected 'question' with a value"),
         ([{"qas": []}], r":1: expected 'context'"),
-        (
-            [paragraph({**ENTRY, "is_impossible": "false"})],
-            ":11: expected 'is_impossible' with a value of type bool",
-        ),
+        ([paragraph({**ENTRY, "is_impossible": "false"})], ":11: expected 'is_impossible' with a "),
         ([paragraph({**ENTRY, "answers": 3})], r":11: expected 'answers' with a value of type li"),
         ([paragraph({**ENTRY, "answers": [{"answer_start": 1}]})], r":11: expected 'text'"),
         ([paragraph({**ENTRY, "answers": ["1843"]})], r":11: expected 'text'"),
         (
-            [paragraph({**ENTRY, "answers": [{"text": "1843", "answer_start": "16"}]})],
-            ":11: question q1: answer_start should be a whole number",
+            [paragraph({**ENTRY, "answers": [unnumbered]})],
+            ":11: question q1: answer_start shou",
         ),
         ([paragraph()], r":1: expected at least one question"),
         ([b""], r":1: expected JSON as SQuAD's, .*it cannot be read: Expecting value"),

@@ -3,7 +3,6 @@
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,13 +55,13 @@ def test_paragraphs_without_spaces_are_no_lines(folder):
     assert find_format(str(folder / "lines.txt")).name == "lines"
 
 
-def test_the_commands_of_the_documentation(folder):
+def test_the_commands_of_the_documentation(folder, quick_python):
     text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     [script] = re.findall(r"^```sh\n(.*?)^```", text[text.index("\n## Chinese\n") :], re.M | re.S)
     size = int(re.search(r"--vocab_size=(\d+)", script)[1])
     assert size == get_preset("albert-base-zh").vocab_size
     script = script.replace(f"--vocab_size={size}", "--vocab_size=150")
-    script = script.replace("python -m", f"PYTHONPATH={shlex.quote(str(ROOT))} {sys.executable} -m")
+    script = script.replace("python -m", f"{shlex.quote(quick_python)} -m")
     result = subprocess.run(
         ["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, timeout=600
     )

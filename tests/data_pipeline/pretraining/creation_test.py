@@ -16,6 +16,7 @@ from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import features, record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.data_pipeline.conftest import records_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,11 +24,7 @@ ROOT = Path(__file__).parents[3]
 def read(folder):
     manifest = record_folder.read_manifest(str(folder))
     schema = features.schema_of(manifest)
-    serialized = list(
-        tf.data.TFRecordDataset(
-            record_folder.record_files(record_folder.read_manifest(str(folder)))
-        )
-    )
+    serialized = list(records_of(folder))
     columns = {name: v.numpy() for name, v in features.parse(schema, tf.stack(serialized)).items()}
     return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
@@ -77,9 +74,8 @@ def test_records_are_well_formed(rows, tokenizer):
         tokens[row["masked_lm_positions"][:count]] = row["masked_lm_ids"][:count]
         assert np.all(row["input_mask"] == (np.arange(64) < length)) and not tokens[length:].any()
         separators = np.flatnonzero(tokens == tokenizer.sep_id)
-        assert (
-            tokens[0] == tokenizer.cls_id and len(separators) == 2 and separators[1] == length - 1
-        )
+        assert tokens[0] == tokenizer.cls_id
+        assert len(separators) == 2 and separators[1] == length - 1
         assert np.all(row["segment_ids"][:length] == (np.arange(length) > separators[0]))
         assert not special - {tokenizer.unk_id} & set(row["masked_lm_ids"][:count].tolist())
         assert count <= masking.prediction_budgets(np.array([length]), 0.15, 10)[0]
@@ -159,7 +155,7 @@ def test_plain_tokenizing_gives_the_same_bytes(tmp_path, corpus_file, tokenizer,
     assert contents(tmp_path / "plain") == contents(tmp_path / "fast")
 
 
-@pytest.mark.parametrize("masking", ["static", "dynamic"])
+@pytest.mark.parametrize("masking", [pytest.param("static", marks=pytest.mark.table), "dynamic"])
 def test_any_number_of_processes_gives_the_same_bytes(
     tmp_path, corpus_file, tokenizer, masking, contents, create
 ):

@@ -16,6 +16,7 @@ from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import features, record_folder
 from data_pipeline.records import order as record_order
+from tests.data_pipeline.conftest import rows
 
 BATCH = 32
 
@@ -89,7 +90,7 @@ def test_order_depends_on_the_seed_only(records_dir):
     assert keys(training(records_dir, seed=6), 10) != first
 
 
-@pytest.mark.parametrize("window", [datasets.SHUFFLE_WINDOW, 50])
+@pytest.mark.parametrize("window", rows([datasets.SHUFFLE_WINDOW, 50], 50))
 def test_resuming_goes_on_at_the_batch(records_dir, all_keys, monkeypatch, window):
     monkeypatch.setattr(datasets, "SHUFFLE_WINDOW", window)
     per_epoch = len(all_keys) // BATCH
@@ -141,10 +142,8 @@ def test_dynamic_masks_are_new_in_each_epoch_and_resume(dynamic_dir):
     stream = keys(training(dynamic_dir), 2 * per_epoch)
     assert len(set(stream)) > 0.99 * len(stream), "masks differ from epoch to epoch"
     for step in (1, per_epoch + 3):
-        assert (
-            keys(training(dynamic_dir, start_step=step), 3)
-            == stream[step * BATCH : (step + 3) * BATCH]
-        )
+        resumed = keys(training(dynamic_dir, start_step=step), 3)
+        assert resumed == stream[step * BATCH : (step + 3) * BATCH]
     assert keys(training(dynamic_dir, seed=1), 2) != stream[: 2 * BATCH]
 
 
@@ -248,9 +247,7 @@ def test_dynamic_records_need_their_vocabulary(dynamic_dir, tmp_path, records_di
 def test_mismatches_are_refused(records_dir, tokenizer):
     manifest = record_folder.read_manifest(records_dir)
     assert training(records_dir, vocab_fingerprint=tokenizer.fingerprint, max_seq_length=64)
-    with pytest.raises(
-        UserError, match=f"another vocabulary.*{manifest['vocab_fingerprint'][:12]}"
-    ):
+    with pytest.raises(UserError, match=f"another vocab.*{manifest['vocab_fingerprint'][:12]}"):
         training(records_dir, vocab_fingerprint="0" * 64)
     with pytest.raises(UserError, match="max_seq_length=64, but 128"):
         training(records_dir, max_seq_length=128)
@@ -268,7 +265,7 @@ def test_replicas_share_each_global_batch(records_dir, two_devices):
     assert keys(training(records_dir), 1) == [key for row in rows for key in row_keys(row)]
 
 
-@pytest.mark.parametrize("step", [1, 90])
+@pytest.mark.parametrize("step", rows([1, 90], 90))
 def test_the_files_of_a_batch(records_dir, step):
     manifest = record_folder.read_manifest(records_dir)
     schema = features.readable_schema("static", 64, manifest["max_predictions"])

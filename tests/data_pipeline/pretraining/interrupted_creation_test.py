@@ -88,44 +88,44 @@ def test_blocks_of_another_run_are_not_taken_for_finished(
     assert contents(tmp_path / "b") == contents(tmp_path / "whole")
 
 
-def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer, contents):
-    """kill -9 of the program, whose workers end with it: the result is the same to the byte."""
-    flags = [
-        f"--input={corpus_file}",
-        f"--vocab_file={tokenizer.vocab_file}",
-        "--max_seq_length=64",
-        "--dupe_factor=2",
-        "--shard_mb=0.02",
-        "--num_processes=2",
-    ]
+@pytest.fixture
+def start(tmp_path, corpus_file, tokenizer):
+    """(name of the folder, *flags) -> the program as a process that leads a group of its own."""
 
-    def start(name):
+    def start_program(name, *flags, stderr=subprocess.DEVNULL):
+        command = [
+            sys.executable, "-m", "data_pipeline.create_pretraining_data",
+            f"--input={corpus_file}", f"--vocab_file={tokenizer.vocab_file}",
+            f"--output_dir={tmp_path / name}", "--num_processes=2", "--shard_mb=0.02", *flags,
+        ]  # fmt: skip
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "data_pipeline.create_pretraining_data",
-                f"--output_dir={tmp_path / name}",
-                *flags,
-            ],
+            command,
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
+            text=True,
             start_new_session=True,
         )
 
+    return start_program
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.table)])
+def test_killed_at_any_moment_and_run_again(tmp_path, start, contents, kills):
+    """kill -9 of the program, whose workers end with it: the result is the same to the byte."""
+    flags = ("--max_seq_length=64", "--dupe_factor=2")
     begin = time.monotonic()
-    assert start("whole").wait() == 0
+    assert start("whole", *flags).wait() == 0
     duration = time.monotonic() - begin
     rng = np.random.default_rng(0)
-    process, deadline = start("a"), time.monotonic() + 300
+    process, deadline = start("a", *flags), time.monotonic() + 300
     while not list((tmp_path / "a").glob(".partial/block-*")):  # The first one in the midst of it.
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.001)
     process.kill()
     process.wait()
-    for _ in range(12):
-        process = start("a")
+    for _ in range(kills - 1):
+        process = start("a", *flags)
         try:
             process.wait(float(rng.uniform(0.2, 0.9 * duration)))
             break
@@ -137,28 +137,16 @@ def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer, co
                 (tmp_path / "a" / "writing.lock").unlink(missing_ok=True)
                 break
     else:
-        assert start("a").wait() == 0
+        assert start("a", *flags).wait() == 0
     assert contents(tmp_path / "a") == contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("num_children", [1, 3])
-def test_ctrl_c_while_the_workers_start(tmp_path, corpus_file, tokenizer, num_children):
+@pytest.mark.parametrize("num_children", [pytest.param(1, marks=pytest.mark.table), 3])
+def test_ctrl_c_while_the_workers_start(start, num_children):
     """It reaches all processes of a terminal: the program says so in a line, workers nothing."""
     if not Path("/proc/self/stat").exists():
         pytest.skip("SKIPPED: this system does not list its processes in /proc")
-    command = [
-        sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={corpus_file}",
-        f"--vocab_file={tokenizer.vocab_file}", f"--output_dir={tmp_path / 'a'}",
-        "--dupe_factor=500", "--num_processes=2", "--shard_mb=0.02",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = start("a", "--dupe_factor=500", stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while len(_children(process.pid)) < num_children and time.monotonic() < deadline:
         time.sleep(0.01)  # multiprocessing's own helper, then the workers.
@@ -170,15 +158,8 @@ def test_ctrl_c_while_the_workers_start(tmp_path, corpus_file, tokenizer, num_ch
     assert "Traceback" not in errors
 
 
-def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):
-    command = [
-        sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={corpus_file}",
-        f"--vocab_file={tokenizer.vocab_file}", f"--output_dir={tmp_path / 'a'}",
-        "--dupe_factor=500", "--num_processes=2", "--shard_mb=0.02",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def test_workers_end_with_a_killed_program(start):
+    process = start("a", "--dupe_factor=500")
     if not Path("/proc/self/stat").exists():
         process.kill()
         pytest.skip("SKIPPED: this system does not list its processes in /proc")

@@ -1,8 +1,5 @@
 """Masks are whole words within segments, distributed as the reference's are meant to be."""
 
-import collections
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,20 +123,6 @@ def test_ngram_sizes_are_proportional_to_one_over_n(favor_shorter, expected, ava
     counts = np.bincount(sizes, minlength=available + 1)[1:]
     chi_square = ((counts - wanted) ** 2 / wanted).sum()
     assert len(counts) == available and chi_square < 18.4  # 0.0001 with 2 degrees of freedom
-
-
-def test_masked_runs_have_the_drawn_lengths():
-    """In a long sequence with few masks, n-grams rarely touch: runs have the lengths drawn."""
-    runs = collections.Counter()
-    words = words_of(([7] * 20_000, [7]))
-    for seed in range(10):
-        [positions] = choose(words, 400, 3, True, seed)
-        assert len(positions) == 400
-        groups = itertools.groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
-        runs.update(len(list(group)) for _, group in groups)
-    shares = np.array([runs[n] for n in (1, 2, 3)]) / sum(runs.values())
-    deviation = 4 * np.sqrt(np.array([6, 3, 2]) / 11 / sum(runs.values())) + 0.03
-    assert np.all(np.abs(shares - np.array([6, 3, 2]) / 11) < deviation)
 
 
 def test_every_word_is_equally_likely_without_ngrams():

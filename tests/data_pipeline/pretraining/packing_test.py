@@ -5,8 +5,10 @@ import pytest
 
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.packing import DocumentPacker, with_separators
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import read_label_counts
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import record_folder
 
@@ -76,20 +78,12 @@ def test_short_documents_fill_long_records(tmp_path, corpus, wordpiece, masking)
         manifest = create_pretraining_data(Corpus(corpus, "lines"), folder, wordpiece, settings)
         shares[packs] = manifest["statistics"]["mean_length"] / 512
     assert shares[False] < 0.2 and shares[True] > 0.9
-    counts = json_counts(folder)
+    counts = read_label_counts(record_folder.read_manifest(folder))
     assert counts[wordpiece.sep_id] == 0 and counts.sum() > 0
-
-
-def json_counts(folder):
-    from data_pipeline.pretraining.statistics import read_label_counts
-
-    return read_label_counts(record_folder.read_manifest(folder))
 
 
 def test_masks_never_cover_or_cross_separators(tmp_path, corpus, wordpiece):
     """Static records and batches of dynamic ones."""
-    from data_pipeline.pretraining.dataset import pretraining_dataset
-
     batches = {}
     for masking in ("static", "dynamic"):
         settings = PretrainingSettings(
@@ -115,10 +109,3 @@ def test_masks_never_cover_or_cross_separators(tmp_path, corpus, wordpiece):
         is_masked[rows, positions] = True
         after = is_masked[:, 1:][(tokens[:, :-1] == wordpiece.sep_id) & (tokens[:, 1:] > 0)]
         assert 0.1 < after.mean() < 0.4, "words right after [SEP] are masked nearly as others are"
-
-
-def test_packing_is_for_text_without_pairs():
-    with pytest.raises(
-        ValueError, match="--pack_documents=true goes with --sentence_objective=none"
-    ):
-        PretrainingSettings(pack_documents=True)

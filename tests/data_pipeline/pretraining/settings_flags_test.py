@@ -44,18 +44,3 @@ def test_how_text_is_read(parse):
     assert settings_flags.reading_arguments() == expected
     parse("--text_field=text", "--input_format=auto")
     assert settings_flags.reading_arguments() == " --language=de"
-
-
-def test_limits_of_numbers(parse):
-    allowed = {
-        flag.name: flag.parser.numbers.allowed()
-        for flag in flags.defined()
-        if isinstance(flag.parser, flags.NumberParser)
-    }
-    assert allowed == {
-        "max_seq_length": "an integer from 8 to 65,536",
-        "max_predictions_per_seq": "an integer from 0 to 65,536",
-        "masked_lm_prob": "a finite number above 0, below 1",
-        "ngram": "an integer from 0 to 100",
-        "short_seq_prob": "a finite number from 0 to 1",
-    }

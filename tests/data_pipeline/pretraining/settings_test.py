@@ -15,17 +15,6 @@ def test_automatic_number_of_predictions(length, most):
 
 
 @pytest.mark.parametrize(
-    "field, value",
-    [("max_seq_length", 4), ("max_predictions_per_seq", 511), ("masked_lm_prob", 0.0),
-     ("ngram", -1), ("short_seq_prob", 1.5), ("dupe_factor", -1), ("sentence_objective", "x"),
-     ("seed", -1), ("masking", "x")],
-)  # fmt: skip
-def test_impossible_settings_name_flag_and_value(field, value):
-    with pytest.raises(UserError, match=f"--{field}.*{value}"):
-        PretrainingSettings(**{field: value})
-
-
-@pytest.mark.parametrize(
     "given, masking, copies, ngram",
     [
         ({}, "dynamic", 1, 3),
@@ -68,13 +57,15 @@ def test_manifests_hold_all_settings(records_dir):
         ("short_seq_prob", [0.0, 1.0], [-0.1, 1.1]),
         ("dupe_factor", [0, 1], [-1]),
         ("seed", [0], [-1]),
+        ("sentence_objective", ["nsp"], ["x"]),
+        ("masking", ["static"], ["x"]),
     ],
 )
 def test_limits(field, allowed, refused):
     for value in allowed:
         PretrainingSettings(**{field: value})
     for value in refused:
-        with pytest.raises(UserError, match=f"^--{field}={value}(: expected | leaves)"):
+        with pytest.raises(UserError, match=f"^--{field}={value}(: | leaves )"):
             PretrainingSettings(**{field: value})
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from data_pipeline.pretraining import masking
-from data_pipeline.pretraining.settings import PretrainingSettings
 
 UNK, CLS, SEP, MASK, VOCABULARY = 1, 2, 3, 4, 300
 BATCH, LENGTH = 1500, 40
@@ -105,14 +104,6 @@ def test_pieces_are_masked_as_the_reference_does_without_whole_words(ngram):
     assert abs(share - 0.4) < 0.03, "pieces inside words are masked like others"
 
 
-def test_words_stay_whole_by_default():
-    ids, starts = text()
-    found = masks(ids, starts, rule())
-    inside = ~starts
-    inside[:, 0] = False
-    assert np.array_equal(found[:, 1:][inside[:, 1:]], found[:, :-1][inside[:, 1:]])
-
-
 @pytest.mark.parametrize("whole_words", [True, False])
 def test_unknown_pieces_are_never_predicted_on_request(whole_words):
     ids, starts = text()
@@ -133,10 +124,3 @@ def test_text_of_unknown_pieces_has_nothing_to_predict():
     ids[: BATCH // 2] = UNK
     found = masks(ids, starts, rule(excluded_id=UNK))
     assert not found[: BATCH // 2].any() and found[BATCH // 2 :].any(axis=1).all()
-
-
-def test_settings_reach_the_rule(wordpiece):
-    how = PretrainingSettings(whole_word_mask=False, mask_unknown=False).masking_rule(wordpiece)
-    assert (how.ngram, how.whole_words, how.excluded_id) == (1, False, wordpiece.unk_id)
-    how = PretrainingSettings().masking_rule(wordpiece)
-    assert (how.ngram, how.whole_words, how.excluded_id) == (3, True, None)

@@ -15,6 +15,7 @@ from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.sentencepiece_vocabulary import USER_DEFINED_SYMBOLS
+from tests.data_pipeline.conftest import rows
 
 CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
 KINDS = {
@@ -82,16 +83,10 @@ def learn(folder, **options):
         num_threads=1,
         hard_vocab_limit=False,
         **{
-            "vocab_size": 110,
-            "pad_id": 0,
-            "unk_id": 1,
-            "bos_id": -1,
-            "eos_id": -1,
-            "unk_piece": "<unk>",
-            "control_symbols": CONTROLS,
-            **options,
+            "vocab_size": 110, "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1,
+            "unk_piece": "<unk>", "control_symbols": CONTROLS, **options,
         },
-    )
+    )  # fmt: skip
     path = folder / "spiece.model"
     path.write_bytes(model.getvalue())
     return str(path)
@@ -113,7 +108,7 @@ def google_ids(processor, text):
     return [processor.PieceToId(piece) for piece in pieces]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=rows(KINDS, "google", "bpe with bytes", "across spaces"))
 def vocab_file(request, tmp_path_factory):
     return learn(tmp_path_factory.mktemp("kind"), **KINDS[request.param])
 

@@ -11,6 +11,7 @@ from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
+from tests.data_pipeline.conftest import rows
 
 TEXTS = (
     "The oﬃce sells ﬁgs and Crème brûlée.",
@@ -39,14 +40,14 @@ def traced(python_face):
     return lambda texts: [part.to_list() for part in run(tf.constant(texts, tf.string))]
 
 
-@pytest.fixture(scope="module")
-def faces(vocab_file, wordpiece):
-    """Each tokenizer in Python with its graph."""
-    python_faces = [
-        *(SentencePieceTokenizer(vocab_file, rules=r) for r in ("google", "huggingface", "plain")),
-        SentencePieceTokenizer(vocab_file, lower=False),
-        wordpiece,
-    ]
+@pytest.fixture(scope="module", params=rows(["some", "others"], "some"))
+def faces(request, vocab_file, wordpiece):
+    """Tokenizers in Python, each with its graph."""
+    if request.param == "some":
+        python_faces = [SentencePieceTokenizer(vocab_file), wordpiece]
+    else:
+        rules = [SentencePieceTokenizer(vocab_file, rules=r) for r in ("huggingface", "plain")]
+        python_faces = [*rules, SentencePieceTokenizer(vocab_file, lower=False)]
     return [(face, traced(face)) for face in python_faces]
 
 

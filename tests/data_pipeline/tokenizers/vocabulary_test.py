@@ -57,10 +57,8 @@ def test_too_large_names_the_largest_size(tmp_path, small_file):
     with pytest.raises(UserError, match="--vocab_size=90000 is too large") as caught:
         train_vocabulary(small_file, str(tmp_path / "a"), 90_000)
     largest = int(re.search(r"at most (\d+)", str(caught.value))[1])
-    assert (
-        load_tokenizer(train_vocabulary(small_file, str(tmp_path / "a"), largest)).vocab_size
-        == largest
-    )
+    path = train_vocabulary(small_file, str(tmp_path / "a"), largest)
+    assert load_tokenizer(path).vocab_size == largest
 
 
 def test_bad_input(tmp_path, small_file):

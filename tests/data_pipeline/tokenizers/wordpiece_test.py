@@ -46,14 +46,15 @@ def test_golden_lines(lower):
 
 def test_faces_are_equal_on_thousands_of_lines(faces, lines):
     python_face, graph_face = faces
-    found = graph_face.tokenize(tf.constant(lines))
+    found = graph_face.tokenize(tf.constant(lines[:2000]))
     assert found.dtype == tf.int32
-    assert found.to_list() == python_face.encode_batch(lines)
+    assert found.to_list() == python_face.encode_batch(lines[:2000])
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_words_are_equal_on_every_code_point(lower):
-    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+@pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.table)])
+@pytest.mark.parametrize("end", [0x5000, pytest.param(sys.maxunicode + 1, marks=pytest.mark.table)])
+def test_words_are_equal_on_every_code_point(lower, end):
+    codes = [code for code in range(end) if not 0xD800 <= code <= 0xDFFF]
     texts = [
         " ".join(f"A{chr(code)}b" for code in codes[start : start + 50])
         for start in range(0, len(codes), 50)

@@ -25,10 +25,8 @@ from tests.export.server.conftest import save_tiny, store_of
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ([], "No model"),
-        (["x"], "NAME=PATH"),
-        (["a/b=/x"], "NAME=PATH"),
-        (["a=/x", "a=/y"], "twice"),
+        *(([], "No model"), (["x"], "NAME=PATH")),
+        *((["a/b=/x"], "NAME=PATH"), (["a=/x", "a=/y"], "twice")),
     ],
 )
 def test_bad_model_flags(arguments, match):
@@ -207,9 +205,7 @@ def small(tiny):
 
 def test_what_is_not_served(small):
     assert small.names() == ["a", "m"]
-    with pytest.raises(
-        ServingError, match="^Model 'x' is not served here. Served: a, m.$"
-    ) as error:
+    with pytest.raises(ServingError, match="^Model 'x' is not served here. .*: a, m.$") as error:
         small.get("x")
     assert error.value.code == "NOT_FOUND"
     with pytest.raises(ServingError, match="^Version 4 of model 'm' is not loaded; version 2 is.$"):

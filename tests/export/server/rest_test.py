@@ -205,9 +205,8 @@ def test_regress_labels_and_health(running):
     ):
         _, answer = call(running, f"/v1/models/tiny{where}:predict", {"instances": ["abc"]})
         assert answer["predictions"][0]["version"] == version
-    assert (
-        call(running, "/v1/models/tiny/labels/stable/metadata")[1]["model_spec"]["version"] == "1"
-    )
+    _, found = call(running, "/v1/models/tiny/labels/stable/metadata")
+    assert found["model_spec"]["version"] == "1"
     _, state = call(running, "/v1/models/tiny/labels/stable")
     assert [row["version"] for row in state["model_version_status"]] == ["1"]
     assert call(running, "/healthz") == (200, {"status": "SERVING", "models": ["tiny"]})

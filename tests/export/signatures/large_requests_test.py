@@ -96,20 +96,8 @@ def test_masks_and_types_that_are_none(signatures, task):
 def test_many_options_as_few(signatures):
     """72 sequences, more than are read at once."""
     signature = signatures("multiple_choice")["serving_default"]
-    words = [
-        "cat",
-        "dog",
-        "house",
-        "paris",
-        "river",
-        "water",
-        "value",
-        "file",
-        "path",
-        "man",
-        "is",
-        "in",
-    ]
+    words = ["cat", "dog", "house", "paris", "river", "water"]
+    words += ["value", "file", "path", "man", "is", "in"]
     rows = [
         {
             "context": f"the {first} looked at the {second}",

@@ -45,7 +45,10 @@ def text(folder, tokenizer):
 
 @pytest.mark.parametrize(
     ("kind", "num_processes"),
-    [("lines", 1), ("lines", 2), ("jsonl", 1), ("jsonl", 2), ("packed", 1)],
+    [
+        *(("lines", 2), ("packed", 1)),
+        *(pytest.param(*row, marks=pytest.mark.table) for row in (("lines", 1), ("jsonl", 1))),
+    ],
 )
 def test_an_epoch_is_the_records_of_the_program(
     documents_text, tmp_path, tokenizer, monkeypatch, kind, num_processes

@@ -1,20 +1,21 @@
 """Word by word equals sentence by sentence, for every model, text and rule."""
 
-import io
+import gzip
 import string
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
-import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from data_pipeline.tokenizers.fast import unigram_words, word_cache
+from data_pipeline.tokenizers.fast import word_cache
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.normalization import (
     combining_ranges,
+    normalize,
     normalize_many,
     ranges_where,
     whitespace_ranges,
@@ -82,82 +83,13 @@ def test_tables_grow(monkeypatch):
     assert table.get(np.array([5, 7], np.uint64)).tolist() == [-1, -1]
 
 
-def train(text, **options):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(text),
-        model_writer=model,
-        vocab_size=700,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        pad_piece="<pad>",
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        minloglevel=2,
-        hard_vocab_limit=False,
-        **options,
-    )
-    return model.getvalue()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(model_type="bpe"),
-        dict(split_by_whitespace=False),
-        dict(treat_whitespace_as_suffix=True),
-        dict(byte_fallback=True),
-        dict(add_dummy_prefix=False),
-        dict(normalization_rule_name="identity"),
-        dict(normalization_rule_name="nmt_nfkc_cf"),
-        dict(user_defined_symbols=["the", "New York", "ab"]),
-    ],
-    ids=str,
-)
-def test_other_kinds_of_models(tmp_path, lines, options):
-    """Words of models whose pieces may hold spaces are not looked at alone."""
-    (tmp_path / "spiece.model").write_bytes(train(lines[:1500], **options))
-    for lower in (True, False):
-        tokenizer = SentencePieceTokenizer(str(tmp_path / "spiece.model"), lower=lower)
-        assert_equal(tokenizer, [*lines[::4], "In New York the abba's –—’s ½ x"])
-
-
-def test_near_ties_are_left_to_the_sentence(tmp_path):
-    """Two segmentations whose scores differ by less than rounding are never decided by a word."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    model = sentencepiece_model_pb2.ModelProto.FromString(train(["ab cd " * 50] * 9))
-    scores = {"\u2581": -3.0, "a": -5.0, "b": -5.0, "\u2581a": -5.0, "ab": -7.0, "\u2581ab": -20.0}
-    for piece in model.pieces:
-        if piece.type == piece.NORMAL:
-            piece.score = scores.get(piece.piece, -20.0)
-    present = {piece.piece for piece in model.pieces}
-    for name, score in scores.items():
-        if name not in present:
-            model.pieces.add(piece=name, score=score)
-    (tmp_path / "spiece.model").write_bytes(model.SerializeToString())
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
-    words = unigram_words.UnigramWords(model, processor)
-    content = b"ab a"
-    some = word_cache.Words(content, np.array([0, 3]), np.array([2, 4]))
-    encoded, sure = words.encode(some)
-    assert sure.tolist() == [False, True]  # _a b and _ ab both have -10.
-    assert encoded.lengths.tolist() == [0, 1]
-    assert_equal(SentencePieceTokenizer(str(tmp_path / "spiece.model")), ["ab a", "a " * 50 + "ab"])
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.lists(TEXT, max_size=6), st.booleans())
 def test_normalizing_many_equals_one_by_one(texts, lower):
-    from data_pipeline.tokenizers.normalization import normalize
-
     assert normalize_many(texts, lower) == [normalize(text, lower) for text in texts]
 
 
 def test_ranges_are_complete():
-    import unicodedata
-
     assert list(combining_ranges()) == ranges_where(lambda c: unicodedata.combining(c) != 0)
     assert list(whitespace_ranges()) == ranges_where(str.isspace)
     assert all(word_cache._IS_SPACE[ord(c)] == c.isspace() for c in map(chr, range(128)))
@@ -166,8 +98,6 @@ def test_ranges_are_complete():
 
 @pytest.mark.skipif(not PUBLISHED_MODEL.exists(), reason=f"SKIPPED: {SHARED} IS ABSENT")
 def test_the_published_model_on_wikipedia():
-    import gzip
-
     with gzip.open(SHARED / "corpus" / "wiki_sentences.txt.gz", "rt", encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line, _ in zip(file, range(40_000))]
+        lines = [line.rstrip("\n") for line, _ in zip(file, range(8_000))]
     assert_equal(SentencePieceTokenizer(str(PUBLISHED_MODEL)), lines)
