@@ -22,7 +22,8 @@ from albert_tf.finetuning.tasks.table import Classes, own_classes
 from albert_tf.metrics import SCORERS
 from albert_tf.models.objectives import MultiLabelObjective
 from albert_tf.training.report import machine
-from export.client import predict_texts
+from export.client import predict_saved_model, predict_texts
+from export.litert import Runner, export_litert
 from export.model_folder import model_kind
 from export.predict import format_row
 from export.server.rest import create_app
@@ -267,6 +268,30 @@ def check_export(model_dir: Path, folder: Path, predicted: list[dict[str, str]])
     assert [[name for name in row if name] for row in found] == [
         [name for name in names if name.decode() in own] for own in labels
     ]
+
+
+@pytest.mark.table
+def test_labels_without_operations_of_tensorflow_text(tiny_config, tmp_path):
+    """For LiteRT, and for servers that take ids alone; in few bits, too."""
+    folder, words = str(tmp_path / "model"), str(GOLDENS / "hf_tokenizer" / "spiece.model")
+    config = tiny_config.replace(vocab_size=1000, max_position_embeddings=32)
+    model = AlbertClassifier(config, len(LABELS), multi_label=True)
+    settings = {"lower": True, "rules": "google"}
+    native.save(model, folder, {"labels": LABELS, "threshold": THRESHOLD}, words, settings)
+    lite = export_litert(folder, str(tmp_path / "lite"), "classifier")
+    assert lite.outputs["labels"] == "bytes[?, ?]" and lite.outputs["num_labels"] == "int32[?]"
+    exported = export_model(
+        folder, str(tmp_path / "ids"), "classifier", precision="int8", inputs="tokens"
+    )
+    runner = Runner((tmp_path / "lite" / "model.tflite").read_bytes())
+    ids = tf.constant([[2, 9, 8, 3], [2, 5, 3, 0]])
+    mask = tf.cast(ids > 0, tf.int32)
+    inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
+    for answer in (runner(**inputs), predict_saved_model(exported.path, inputs)):
+        holds = np.asarray(answer["probabilities"]) >= THRESHOLD
+        names = [[*itertools.compress(LABELS, row)] for row in holds]
+        found = [[name.decode() for name in row if name] for row in np.asarray(answer["labels"])]
+        assert found == names and np.asarray(answer["num_labels"]).tolist() == [*map(len, names)]
 
 
 @pytest.mark.parametrize(
