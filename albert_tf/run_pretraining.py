@@ -32,14 +32,13 @@ def define_flags() -> None:
     define(InitialModel, "Model")
     pretraining_flags.define_data_flags()
     pretraining_flags.define_objective_flags()
+    pretraining_flags.define_warmup_flag()
     shared_flags.define_training_flags(
         train_batch_size=4096,
         optimizer="lamb",
         learning_rate=0.00176,
         num_train_steps=125000,
-        num_warmup_steps=3125,
     )
-    flags.group("Training")
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,

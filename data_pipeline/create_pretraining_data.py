@@ -20,7 +20,6 @@ from data_pipeline.pretraining.statistics import summary_table, unknown_warning
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
-from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 FLAGS = flags.FLAGS
 
@@ -132,10 +131,11 @@ def main() -> None:
     if message := unknown_warning(manifest["corpus"]["unknown_share"]):
         print(f"warning: {message}", file=sys.stderr)
     print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.output_dir}")
-    preset = "albert-base-zh" if isinstance(tokenizer, WordPieceTokenizer) else "albert-base-v2"
+    # A model, batch and length for one machine without a GPU; docs/training.md has the paper's.
     print(
-        f"Next:  python -m albert_tf.run_pretraining --preset={preset} "
-        f"--train_data={FLAGS.output_dir} --output_dir=RUN"
+        f"Next:  python -m albert_tf.run_pretraining --preset=albert-small "
+        f"--train_data={FLAGS.output_dir} --output_dir=RUN --train_batch_size=64 "
+        "--learning_rate=0.004 --num_train_steps=20000 --num_warmup_steps=1000"
     )
 
 

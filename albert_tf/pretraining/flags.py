@@ -10,6 +10,7 @@ from albert_tf.models import AlbertPretrainer, ReplacedTokenPretrainer
 from albert_tf.optimization import Recipe
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
 from albert_tf.pretraining.objectives import Pretrainer
+from albert_tf.training import starts
 from albert_tf.training.flags import chosen_vocabulary
 from albert_tf.training.optimizers import recipe_for_batch
 from data_pipeline.command_line import flags
@@ -22,6 +23,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
+_WARMUP_PART = 40  # Of the updates: 3,125 of 125,000 (You et al. 2019), as in the paper.
 OBJECTIVES = ("mlm", "replaced_tokens")
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
@@ -94,6 +96,17 @@ def define_objective_flags() -> None:
     )
 
 
+def define_warmup_flag() -> None:
+    """The flag of the warm-up, before `define_training_flags` makes one with another default."""
+    flags.group("Training")
+    flags.DEFINE_integer(
+        "num_warmup_steps",
+        None,
+        "Number of updates until the highest learning rate; by default a fortieth of "
+        "--num_train_steps, or what a run in --output_dir began with.",
+    )
+
+
 def model(config: AlbertConfig, packed: bool) -> Pretrainer:
     """A model with random weights for the objective of the flags."""
     settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
@@ -109,7 +122,15 @@ def model(config: AlbertConfig, packed: bool) -> Pretrainer:
 
 
 def recipe() -> Recipe:
-    """Rate, updates and warm-up of pre-training, for --train_batch_size."""
+    """Rate, updates and warm-up of pre-training, for --train_batch_size; sets --num_warmup_steps
+    where it is not given, so that it is recorded.
+    """
+    if FLAGS.num_warmup_steps is None:
+        # A longer run goes on with the warm-up that it had.
+        begun = {} if FLAGS.overwrite else starts.last_flags(FLAGS.output_dir)
+        FLAGS.num_warmup_steps = begun.get(
+            "num_warmup_steps", FLAGS.num_train_steps // _WARMUP_PART
+        )
     recipe = Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
     return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
 

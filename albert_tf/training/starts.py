@@ -53,9 +53,17 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
         # Different, not larger: a start that finds damaged checkpoints resumes from an older one.
         if start["newest_checkpoint"] != newest_step:
             return start["flags"]
+    flags = last_flags(run_dir)
+    if not flags:
+        path = os.path.join(run_dir, FLAGS_FILE)
+        print(f"{path} is missing: which flags have changed is not known.", flush=True)
+    return flags
+
+
+def last_flags(run_dir: str) -> dict[str, Any]:
+    """The flags of the last start of a run; {} where there is none."""
     path = os.path.join(run_dir, FLAGS_FILE)
     if not tf.io.gfile.exists(path):
-        print(f"{path} is missing: which flags have changed is not known.", flush=True)
         return {}
     return read_run_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
 

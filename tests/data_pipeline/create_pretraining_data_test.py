@@ -42,8 +42,9 @@ def test_records_and_the_next_commands(create, tmp_path):
     assert lines[0] == f"Wrote {tmp_path}/data:" and lines[1].split() == ["documents", "3"]
     assert lines[-2:] == [
         f"Look:  python -m data_pipeline.inspect_records --data={tmp_path}/data",
-        "Next:  python -m albert_tf.run_pretraining --preset=albert-base-zh "
-        f"--train_data={tmp_path}/data --output_dir=RUN",
+        "Next:  python -m albert_tf.run_pretraining --preset=albert-small "
+        f"--train_data={tmp_path}/data --output_dir=RUN --train_batch_size=64 "
+        "--learning_rate=0.004 --num_train_steps=20000 --num_warmup_steps=1000",
     ]
     assert "corpus: 100%" in errors and "warning" not in errors
     assert create("--num_processes=1")[0] == 2, "data are there already"

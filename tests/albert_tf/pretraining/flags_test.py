@@ -8,7 +8,7 @@ from absl.flags import FLAGS
 from albert_tf.errors import UserError
 from albert_tf.optimization import Recipe
 from albert_tf.pretraining import flags as pretraining_flags
-from albert_tf.training import InitialModel
+from albert_tf.training import InitialModel, starts
 from albert_tf.training import flags as shared_flags
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import define
@@ -20,8 +20,9 @@ def parse_data(new_flags):
     with new_flags():
         shared_flags.define_run_flags(("train_and_eval",))
         define(InitialModel, "Model")
+        pretraining_flags.define_warmup_flag()
         shared_flags.define_training_flags(
-            32, optimizer="lamb", learning_rate=0.001, num_train_steps=100, num_warmup_steps=10
+            32, optimizer="lamb", learning_rate=0.001, num_train_steps=100
         )
         pretraining_flags.define_data_flags()
         flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
@@ -29,10 +30,27 @@ def parse_data(new_flags):
 
 
 def test_a_recipe_for_another_batch(parse_data):
-    parse_data()
+    parse_data("--num_warmup_steps=10")
     assert pretraining_flags.recipe() == Recipe(0.001, 100, 10)
     parse_data("--recipe_batch_size=128")
     assert pretraining_flags.recipe() == Recipe(0.0005, 400, 40)
+
+
+def test_the_warmup_is_a_share_unless_the_run_has_begun_with_another(parse_data, tmp_path):
+    for argv, expected in (
+        ([], 2),
+        (["--num_train_steps=20"], 0),
+        (["--num_train_steps=125000"], 3125),
+    ):
+        FLAGS["num_warmup_steps"].unparse()
+        parse_data(f"--output_dir={tmp_path}", *argv)
+        assert pretraining_flags.recipe().num_warmup_steps == expected
+        assert flags.resolved()["num_warmup_steps"] == expected
+    starts.record(str(tmp_path), {"num_warmup_steps": 7}, {}, 0)
+    for argv, expected in (([], 7), (["--overwrite"], 3125), (["--num_warmup_steps=9"], 9)):
+        FLAGS["num_warmup_steps"].unparse()
+        parse_data(f"--output_dir={tmp_path}", *argv)
+        assert pretraining_flags.recipe().num_warmup_steps == expected
 
 
 def test_records_or_text(parse_data, monkeypatch):
