@@ -59,37 +59,13 @@ APART = ("precision_test.py", "litert_test.py", "comparison_test.py", "tasks_tes
 
 COUNTS = pytest.StashKey[dict[str, int]]()
 
-# Files of long tests that share nothing: each test is for whichever process is free.
-SINGLE = (
-    "end_to_end_test.py",
-    "conformance_test.py",
-    "keras_conformance_test.py",
-    "keras_compiled_test.py",
-    "finetuning_every_task_test.py",
-)
-
-# Files that take longest, by name: they start first, so that no process is left alone with one.
-LONGEST = (
-    "end_to_end_test.py",
-    "run_pretraining_test.py",
-    "keras_conformance_test.py",
-    "keras_compiled_test.py",
-    "conformance_test.py",
-    "precision_test.py",
-    "steps_test.py",
-    "loop_test.py",
-    "run_finetuning_test.py",
-    "interruption_test.py",
-    "odd_paths_test.py",
-    "signals_test.py",
-    "experiment_test.py",
-    "killed_test.py",
-    "dataset_test.py",
-    "run_ensemble_test.py",
-    "deadline_test.py",
-    "before_decay_test.py",
-    "files_test.py",
-)
+# Files of long tests that share nothing, by name: each test is for whichever process is free.
+SINGLE = ("end_to_end", "conformance", "keras_conformance", "keras_compiled")
+# What takes longest starts first, so that no process is left alone with it.
+LONGEST = [
+    *("end_to_end", "run_pretraining", "keras_conformance", "conformance", "steps", "loop"),
+    *("run_finetuning", "interruption", "signals", "experiment", "killed", "run_ensemble"),
+]
 
 
 def shares_exports(nodeid: str) -> bool:
@@ -102,6 +78,11 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
+def name_of(path: str) -> str:
+    """tests/a_test.py -> a."""
+    return os.path.basename(path).removesuffix("_test.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Moves what takes longest to the front; all else stays where it is."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
@@ -109,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         if shares_exports(item.nodeid):
             return -1
-        return ranks.get(item.path.name, len(ranks))
+        return ranks.get(name_of(item.path.name), len(ranks))
 
     items.sort(key=rank)
 
@@ -125,7 +106,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
         def _split_scope(self, nodeid: str) -> str:
             if shares_exports(nodeid):
                 return ONE_PROCESS
-            is_single = os.path.basename(file_of(nodeid)) in SINGLE
+            is_single = name_of(file_of(nodeid)) in SINGLE
             return nodeid if is_single else super()._split_scope(nodeid)
 
     return FilesAndOneFolder(config, log)

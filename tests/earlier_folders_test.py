@@ -17,19 +17,11 @@ from data_pipeline.pretraining.dataset import pretraining_dataset
 
 EARLIER = Path(__file__).parent / "goldens" / "earlier_folders"
 LOWER_CASED = {"lower": True, "rules": "google"}  # The tokenizer's settings.
-RUN_FLAGS = [
-    "--config_file=config.json",
-    "--train_data=records/corpus",
-    "--eval_data=records/heldout",
-    "--num_warmup_steps=1",
-    "--checkpoint_steps=2",
-    "--keep_checkpoints=1",
-    "--eval_steps=4",
-    "--train_batch_size=8",
-    "--learning_rate=0.01",
-    "--distribution=one_device",
-    "--fast=off",
-]
+RUN_FLAGS = (
+    *("--config_file=config.json", "--train_data=records/corpus", "--eval_data=records/heldout"),
+    *("--num_warmup_steps=1", "--checkpoint_steps=2", "--keep_checkpoints=1", "--eval_steps=4"),
+    *("--train_batch_size=8", "--learning_rate=0.01", "--distribution=one_device", "--fast=off"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -61,16 +61,7 @@ def sentences(module: str) -> list[str]:
     return re.findall(r"[A-Z][a-z]+ [a-z][a-z ,']{20,100}\.", text)
 
 
-MODULES = (
-    "argparse",
-    "typing",
-    "subprocess",
-    "pickle",
-    "statistics",
-    "tarfile",
-    "optparse",
-    "inspect",
-)
+MODULES = ("argparse", "typing", "subprocess", "pickle", "tarfile", "optparse", "inspect")
 
 
 @pytest.fixture(scope="module")

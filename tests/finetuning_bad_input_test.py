@@ -44,13 +44,7 @@ FILES = [
         "train.jsonl:2: the id '0' is that of {dir}/CB/train.jsonl:1, too",
     ),
     ("sst-2", "no dev", "dev", None, "none of the files SST-2/dev.tsv, dev.tsv"),
-    (
-        "sst-2",
-        "UTF-16",
-        "train",
-        "sentence\tlabel\n".encode("utf-16"),
-        "train.tsv:1: the text is not UTF-8",
-    ),
+    ("sst-2", "UTF-16", "train", "sentence".encode("utf-16"), "train.tsv:1: the text is not UTF-8"),
     (
         *("qnli", "label", "train"),
         rows("index\tquestion\tsentence\tlabel", "0\ta\tb\tEntailment"),

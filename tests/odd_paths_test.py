@@ -12,12 +12,7 @@ import tensorflow as tf
 from tests.conformance_cases import SMALLEST
 
 NAME = "a[1]x*?"
-TRAINING = (
-    "--train_batch_size=4",
-    "--distribution=one_device",
-    "--fast=off",
-    "--checkpoint_steps=2",
-)
+FLAGS = ("--distribution=one_device", "--fast=off", "--checkpoint_steps=2", "--num_train_steps=4")
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +57,8 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(result_of, folder, eagerl
         return result.stdout
 
     corpus, vocabulary = folder / "corpus[1].txt", folder / "vocabulary"
-    done(
-        "data_pipeline.train_vocabulary",
-        *(f"--input={corpus}", f"--output_dir={vocabulary}", "--vocab_size=48"),
-    )
+    made = (f"--input={corpus}", f"--output_dir={vocabulary}", "--vocab_size=48")
+    done("data_pipeline.train_vocabulary", *made)
     done(
         "data_pipeline.create_pretraining_data",
         *(f"--input={folder}/corpus[[]1].tx?", f"--output_dir={folder}/records"),
@@ -77,7 +70,7 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(result_of, folder, eagerl
         "albert_tf.run_pretraining",
         *(f"--train_data={folder}/records/*.tfrecord", f"--eval_data={folder}/records"),
         *(f"--config_file={folder}/config.json", f"--output_dir={folder}/run"),
-        *(*TRAINING, "--num_train_steps=4", "--num_warmup_steps=1"),
+        *(*FLAGS, "--train_batch_size=4", "--num_warmup_steps=1"),
     )
     done(*pretraining)
     whole = weights(folder / "run" / "model" / "model.ckpt", tmp_path / "whole")
@@ -89,7 +82,7 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(result_of, folder, eagerl
 
     finetuning = (
         *("albert_tf.run_finetuning", "--task=tsv", "--max_seq_length=32"),
-        *(*TRAINING, "--num_train_steps=4"),
+        *(*FLAGS, "--train_batch_size=4"),
         *(f"--train_file={folder}/rows.tsv", f"--dev_file={folder}/rows.tsv"),
         *(f"--init_checkpoint={folder}/run", f"--output_dir={folder}/tuned"),
     )

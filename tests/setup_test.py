@@ -176,11 +176,7 @@ def test_a_python_is_named_by_version_or_path(tmp_path):
         (None, (), "none"),
         (None, ("/nowhere/python",), "/nowhere/python, which does not run as a Python"),
         ({"version": "3.9"}, (), "3.9 (python3: not supported)"),
-        (
-            {"version": "3.11", "without": "ensurepip"},
-            (),
-            "3.11 (python3: without its venv module)",
-        ),
+        ({"version": "3.11", "without": "venv"}, (), "3.11 (python3: without its venv module)"),
         (
             {"version": "3.11", "machine": "arm64"},
             (),

@@ -193,13 +193,3 @@ def test_other_inputs_are_told_apart(sentencepiece, inputs, sentence):
 def test_a_length_without_room_is_refused():
     with pytest.raises(UserError, match="at least 5; received 4"):
         AlbertPreprocessor(VOCABULARIES["sentencepiece"], 4)
-
-
-def test_accents_and_ideographs_come_back_with_the_layer(tmp_path):
-    path = str(GOLDENS / "tokenizer_folders" / "vocab.txt")
-    settings = {"lower": False, "strip_accents": True, "space_chinese": False}
-    layer = AlbertPreprocessor(path, 16, **settings)
-    again = AlbertPreprocessor.from_config(layer.get_config())
-    assert again.tokenizer.settings == layer.tokenizer.settings
-    texts = ["The Zürich café", "中文"]
-    assert np.array_equal(again(texts)["input_word_ids"], layer(texts)["input_word_ids"])
