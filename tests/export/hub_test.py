@@ -31,28 +31,6 @@ def inputs(vocabulary):
     return {name: tf.constant(value) for name, value in encode_batch(vocabulary, TEXTS, 48).items()}
 
 
-def test_encoder_equals_keras(exports, encoder, inputs):
-    expected = exports.models["pretrainer"].encoder(inputs, training=False)
-    outputs = encoder(inputs)
-    for name in ("sequence_output", "pooled_output"):
-        np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5)
-    np.testing.assert_array_equal(outputs["default"], outputs["pooled_output"])
-    assert len(outputs["encoder_outputs"]) == 2
-    np.testing.assert_allclose(
-        outputs["encoder_outputs"][0], expected["encoder_outputs"][0], atol=1e-5
-    )
-    served = encoder.signatures["serving_default"](**inputs)
-    assert set(served) == {"sequence_output", "pooled_output"}
-    np.testing.assert_allclose(served["pooled_output"], expected["pooled_output"], atol=1e-5)
-
-
-def test_attributes_of_the_reusable_api(exports, encoder):
-    own = exports.models["pretrainer"].encoder
-    assert len(encoder.variables) == len(own.variables)
-    assert len(encoder.trainable_variables) == len(own.trainable_variables)
-    assert list(encoder.regularization_losses) == []
-
-
 def test_gradients_are_those_of_layers_that_read_their_weights_each(exports, encoder, inputs):
     """Without dropout a served layer reads with those that share its weights."""
     own = exports.models["pretrainer"].encoder
@@ -142,15 +120,6 @@ def test_encoder_of_a_classifier_can_be_exported_too(model_dirs, tmp_path, keras
     assert not hasattr(loaded, "mlm"), "it has no head for masked words"
 
 
-def test_preprocessor_pads_to_the_default_length(preprocessor, inputs):
-    outputs = preprocessor(tf.constant(TEXTS))
-    length = inputs["input_mask"].shape[1]
-    for name, value in inputs.items():
-        assert outputs[name].shape == (3, 48)
-        np.testing.assert_array_equal(outputs[name][:, :length], value)
-        assert not np.any(outputs[name][:, length:])
-
-
 @pytest.mark.parametrize("length", [12, 64])
 def test_tokenize_and_pack_pairs(preprocessor, vocabulary, length):
     first, second = TEXTS, ["house", "", "the dog runs slowly"]
@@ -190,24 +159,6 @@ def test_several_segments(preprocessor, vocabulary):
     assert short.shape == (1, 7) and np.count_nonzero(short == 3) == 2
 
 
-def test_masked_words_of_the_encoder(exports, encoder, inputs):
-    """`mlm`, as TF Hub's encoders of this kind have it, in training too."""
-    positions = tf.constant([[1, 2], [3, 0], [1, 1]])
-    asked = {**inputs, "masked_lm_positions": positions}
-    outputs = encoder.mlm(asked)
-    own = exports.models["pretrainer"]
-    expected = own(asked, training=False)["masked_lm_logits"]
-    np.testing.assert_allclose(outputs["mlm_logits"], expected, atol=1e-5)
-    np.testing.assert_allclose(outputs["default"], encoder(inputs)["default"], atol=1e-6)
-    head = own.masked_lm.trainable_variables
-    assert len(encoder.mlm.trainable_variables) == len(encoder.trainable_variables) + len(head)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(encoder.mlm(asked, training=True)["mlm_logits"] ** 2)
-    gradients = tape.gradient(loss, encoder.mlm.trainable_variables[-len(head) :])
-    assert all(gradient is not None for gradient in gradients)
-
-
-@pytest.mark.table
 def test_keras_layer_trains_masked_words(encoder, inputs):
     layer = hub.KerasLayer(encoder.mlm, trainable=True)
     specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in inputs}

@@ -14,7 +14,6 @@ from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.pretraining import block_records, examples
 from data_pipeline.pretraining.block_records import (
-    BlockResult,
     DocumentPlace,
     Job,
     document_places,
@@ -138,13 +137,6 @@ def test_fingerprints_tell_what_decides(job):
         dict(settings=dataclasses.replace(SETTINGS, max_seq_length=17)),
     ):  # fmt: skip
         assert dataclasses.replace(job, **change).fingerprint != job.fingerprint
-
-
-def test_results_come_back_from_their_note(job, block, wordpiece):
-    made = process_block(block, [1], job, wordpiece)
-    again = BlockResult.from_json(json.loads(json.dumps(made.to_json())))
-    assert again.to_json() == made.to_json()
-    assert again.report == made.report and again.shards == made.shards
 
 
 @pytest.fixture

@@ -40,17 +40,6 @@ def test_marks():
     assert "\033[31ma<c>\033[0m" in colored and "\033[" in display.legend(True)
 
 
-def test_measures_by_hand():
-    measured = Distributions(mask_id=4)
-    measured.add(BATCH)
-    assert (measured.records, measured.tokens, measured.labels) == (1, 7, 3)
-    assert (measured.masked, measured.same, measured.swapped) == (1, 1, 1)
-    assert measured.runs.tolist() == [1, 1, 0, 0, 0, 0]
-    assert measured.parts.tolist() == [0, 1, 1, 0, 0, 1, 0, 0]
-    rows = dict(measured.rows())
-    assert rows["input there"] == "[MASK] 33.3%, same 33.3%, random 33.3%"
-
-
 def test_measures_of_records(records_dir):
     manifest = record_folder.read_manifest(records_dir)
     measured = Distributions(mask_id=4)

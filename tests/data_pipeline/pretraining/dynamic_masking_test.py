@@ -125,19 +125,6 @@ def test_groups_of_a_batch_are_masked_as_in_it():
     assert np.any(whole["input_ids"][:GROUP] != whole["input_ids"][GROUP : 2 * GROUP])
 
 
-def test_by_span_all_pieces_of_an_ngram_share_their_fate():
-    row = (list(range(10, 52)), [1, 0, 0] * 14, 21)
-    for by_span in (True, False):
-        settings = {"ngram": 1, "max_predictions_per_seq": 6, "mask_by_span": by_span}
-        batch = masked([row] * 500, swaps=False, **settings)
-        fate = np.take_along_axis(batch["input_ids"], batch["masked_lm_positions"], 1)[:, :6]
-        fate = (fate == MASK).reshape(-1, 3)
-        mixed = np.mean(fate.any(axis=1) != fate.all(axis=1))
-        expected = 0.0 if by_span else 1 - 0.8**3 - 0.2**3
-        assert abs(mixed - expected) <= 5 * np.sqrt(expected * (1 - expected) / len(fate))
-        assert abs(fate.mean() - 0.8) < 5 * np.sqrt(0.16 / len(fate))
-
-
 def test_rows_without_room_end():
     """A word longer than the budget, beside rows that have room: nothing waits for it."""
     batch = masked([([5] * 50, [1] + [0] * 49, 25), ROW], max_predictions_per_seq=1, swaps=False)
