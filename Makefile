@@ -22,11 +22,12 @@ VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-all test-long mutate compatibility lint install clean interpreter weights
+.PHONY: help demo docs test test-all test-long mutate compatibility lint install clean interpreter weights
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    raw text to a served model, in three minutes: scripts/speedrun.sh (CORPUS=, OUTPUT=, RESTART=1)"
+	@echo "make docs    the documents and a reference of the Python names, as a site: build/site/index.html"
 	@echo "make test    the tests: of every table of cases a few (PYTEST_ARGS=)"
 	@echo "make test-all   the tests, with every case of every table"
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
@@ -46,6 +47,13 @@ install: interpreter
 
 demo: install
 	@$(if $(RESTART),rm -rf "$(OUTPUT)";) PYTHON="$(BIN)/python" CORPUS="$(CORPUS)" scripts/speedrun.sh "$(OUTPUT)"
+
+# In an environment of its own. The variable silences an advertisement of the theme for its successor.
+docs: interpreter
+	@scripts/install.sh "$(INTERPRETER)" .venv-docs requirements-docs.txt
+	@.venv-docs/bin/python scripts/make_site.py build/docs
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --quiet --strict
+	@echo build/site/index.html
 
 # Vermin: nothing here needs a newer Python than the oldest that README.md promises.
 PYTHON_SOURCES := albert_tf benchmarks data_pipeline demo experiments export tests
@@ -104,4 +112,4 @@ compatibility:
 	done
 
 clean:
-	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache .mypy_cache build *.egg-info
+	rm -rf .venv-* demo_out .pytest_cache .ruff_cache .mypy_cache build *.egg-info

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes a virtual environment with the packages of the files below, unless it has them already.
-#   scripts/install.sh INTERPRETER VENV
+# Makes a virtual environment with the packages of some files, unless it has them already.
+#   scripts/install.sh INTERPRETER VENV [FILES]     default: those below
 set -eu
 
 interpreter=$1
 venv=$2
-files="requirements.txt requirements-parquet.txt" # The tests read Parquet files, too.
+files=${3:-requirements.txt requirements-parquet.txt} # The tests read Parquet files, too.
 stamp="$venv/requirements.installed" # A copy of what was installed, written last.
 
 if cat $files | cmp -s - "$stamp" && "$venv/bin/python" -c "" 2>/dev/null; then

@@ -127,6 +127,7 @@ SCORERS: dict[str, Scorer] = {
     "regression": Scorer(*_CORRELATIONS, "pearson"),
     "tagging": Scorer(*_SPANS, "f1"),
 }
+"""Name of a task -> its scores, and the one that chooses the best model."""
 # AX, the diagnostic set, is not among them.
 SCORED_GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli")
 

@@ -36,12 +36,13 @@ class AlbertModel(keras.Model):
         dtype: str | keras.mixed_precision.Policy | None = None,
         trainable: bool = True,
     ) -> None:
-        """Args:
-        config: the architecture, also as a dict of its fields.
-        packed: whether dense layers leave out padding; None: where that is faster, on CPUs.
-        name: the name of the Keras model; variables are not named after it.
-        dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
-        trainable: False freezes all variables.
+        """
+        Args:
+          config: the architecture, also as a dict of its fields.
+          packed: whether dense layers leave out padding; None: where that is faster, on CPUs.
+          name: the name of the Keras model; variables are not named after it.
+          dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
+          trainable: False freezes all variables.
         """
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         if isinstance(config, Mapping):

@@ -81,7 +81,7 @@ class PretrainingObjective:
     """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
 
     def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
-        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
+        """sentence_objective: a key of SENTENCE_OUTPUTS."""
         self.model = model
         self._objective = SENTENCE_OUTPUTS[sentence_objective]
         self.losses = {"masked_lm_loss": "masked_lm_weights"}
@@ -120,7 +120,7 @@ class ReplacedTokensObjective:
     """
 
     def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
-        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
+        """sentence_objective: a key of SENTENCE_OUTPUTS."""
         self.model = model
         self._objective = SENTENCE_OUTPUTS[sentence_objective] if model.detector_order else None
         self.losses = {

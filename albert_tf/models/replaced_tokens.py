@@ -138,11 +138,12 @@ class ReplacedTokenPretrainer(AlbertModel):
         name: str = "replaced_token_pretrainer",
         **kwargs: Any,
     ) -> None:
-        """Args:
-        generator_size: the width of the generator's layers, as a share of the detector's.
-        sampling_temperature: the softmax temperature at which replacements are drawn.
-        detection_weight: the weight of the detector's loss; the generator's has 1.
-        detector_order: whether the detector learns the order of sentences as well.
+        """
+        Args:
+          generator_size: the width of the generator's layers, as a share of the detector's.
+          sampling_temperature: the softmax temperature at which replacements are drawn.
+          detection_weight: the weight of the detector's loss; the generator's has 1.
+          detector_order: whether the detector learns the order of sentences as well.
         """
         super().__init__(config, name=name, **kwargs)
         self._autocast = False  # To bfloat16 Keras would round the noise, and draw few words.

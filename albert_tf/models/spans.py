@@ -37,10 +37,12 @@ class SpanHead(keras.layers.Layer):
         dropout_rate: float = 0.1,
         **kwargs,
     ) -> None:
-        """Args:
-        start_n_top, end_n_top: K and J, sizes of the beam: starts, and ends for each of them.
-        dropout_rate: of dropout before the logit of "no answer", in training; 0.1 in the reference,
-          whatever the configuration says.
+        """
+        Args:
+          start_n_top: K, the number of starts in the beam.
+          end_n_top: J, the number of ends for each of them.
+          dropout_rate: of dropout before the logit of "no answer", in training; 0.1 in the
+            reference, whatever the configuration says.
         """
         super().__init__(**kwargs)
         hidden = config.hidden_size

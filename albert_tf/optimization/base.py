@@ -41,17 +41,18 @@ class AdamFamily(keras.optimizers.Optimizer):
         name: str = "AdamFamily",
         **kwargs: Any,
     ) -> None:
-        """Args:
-        learning_rate: a number or a schedule of the 0-based step.
-        weight_decay_rate: multiplied by the weights and added to the update.
-        beta_1, beta_2: shares of the old moments in the new ones.
-        epsilon: added to the root of the second moment.
-        bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
-        exclude_from_weight_decay: regular expressions searched in variable names.
-        learning_rate_factors: pairs of a regular expression and a factor for the variables in
-          whose names it is found; see `layerwise_factors`.
-        global_clipnorm: largest global norm of the gradients; None does not clip.
-        name, kwargs: arguments of Keras's Optimizer, except `weight_decay`.
+        """
+        Args:
+          learning_rate: a number or a schedule of the 0-based step.
+          weight_decay_rate: multiplied by the weights and added to the update.
+          beta_1, beta_2: shares of the old moments in the new ones.
+          epsilon: added to the root of the second moment.
+          bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
+          exclude_from_weight_decay: regular expressions searched in variable names.
+          learning_rate_factors: pairs of a regular expression and a factor for the variables in
+            whose names it is found; see `layerwise_factors`.
+          global_clipnorm: largest global norm of the gradients; None does not clip.
+          name, kwargs: arguments of Keras's Optimizer, except `weight_decay`.
 
         Raises:
           ValueError: `weight_decay` is given, which would decay biases and norms as well.

@@ -37,10 +37,11 @@ class LAMB(AdamFamily):
         name: str = "LAMB",
         **kwargs: Any,
     ) -> None:
-        """Args:
-        learning_rate, name, kwargs: see AdamFamily.
-        exclude_from_layer_adaptation: regular expressions searched in variable names; None: those
-          of `exclude_from_weight_decay`.
+        """
+        Args:
+          learning_rate, name, kwargs: see AdamFamily.
+          exclude_from_layer_adaptation: regular expressions searched in variable names; None: those
+            of `exclude_from_weight_decay`.
         """
         super().__init__(learning_rate, name=name, **kwargs)
         if exclude_from_layer_adaptation is None:

@@ -83,6 +83,7 @@ PRESETS: dict[str, AlbertConfig] = {
     "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
+"""Name -> architecture."""
 
 # Presets that are easily taken for published weights, and what to say with them.
 PAPER_BASELINES = ("bert-base", "bert-large", "bert-xlarge")

@@ -1,11 +1,15 @@
 """Pre-training: data, training and evaluation, from Python or for run_pretraining.
 
-data = pretraining.open_records("records/train", batch_size=32)
-model = AlbertPretrainer(get_preset("albert-small").replace(vocab_size=data.vocab_size))
-settings = RunSettings(
-    "runs/small", OptimizerSettings("adamw", learning_rate=0.001), LoopSettings(1000)
-)
-figures = pretraining.pretrain(model, data, settings)
+A run of a thousand updates:
+
+    data = pretraining.open_records("records/train", batch_size=32)
+    model = AlbertPretrainer(get_preset("albert-small").replace(vocab_size=data.vocab_size))
+    settings = RunSettings(
+        "runs/small", OptimizerSettings("adamw", learning_rate=0.001), LoopSettings(1000)
+    )
+    figures = pretraining.pretrain(model, data, settings)
+
+`figures` are those of its last evaluation.
 """
 
 from albert_tf.models import ReplacedTokenPretrainer

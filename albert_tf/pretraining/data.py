@@ -101,7 +101,8 @@ def open_text(
       corpus: text files, and how they are read.
       tokenizer: the model's.
       settings: how examples are made, with dynamic masking and a single copy.
-      batch_size, seed: see `open_records`.
+      batch_size: see `open_records`.
+      seed: see `open_records`.
 
     Returns:
       Data without a number of examples and without statistics.

@@ -40,9 +40,10 @@ class HeldOut:
     """Held-out records: at most one folder for each sentence objective."""
 
     def __init__(self, folders: Sequence[str], batch_size: int = 64) -> None:
-        """Args:
-        folders: folders of records, at least one.
-        batch_size: sequences per evaluation step, over all replicas.
+        """
+        Args:
+          folders: folders of records, at least one.
+          batch_size: sequences per evaluation step, over all replicas.
 
         Raises:
           UserError: there is no folder, or there are two with the same objective.

@@ -32,10 +32,11 @@ class MaskFiller:
     """
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
-        """Args:
-        name_or_path: weights with the head of masked words, see `locate`.
-        max_seq_length: longer texts are cut, with a warning; None: the length that the model was
-          trained on, or the number of its positions.
+        """
+        Args:
+          name_or_path: weights with the head of masked words, see `locate`.
+          max_seq_length: longer texts are cut, with a warning; None: the length that the model was
+            trained on, or the number of its positions.
 
         Raises:
           UserError: see `locate`; or the weights lack that head.
@@ -87,10 +88,11 @@ class SentenceEmbedder:
     """
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
-        """Args:
-        name_or_path: weights of any model, see `from_preset`.
-        max_seq_length: longer texts are cut, with a warning; None: the length that the model was
-          trained on, or the number of its positions.
+        """
+        Args:
+          name_or_path: weights of any model, see `from_preset`.
+          max_seq_length: longer texts are cut, with a warning; None: the length that the model was
+            trained on, or the number of its positions.
 
         Raises:
           UserError: see `from_preset`; or the folder is one of sentence-transformers, and its

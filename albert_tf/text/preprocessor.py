@@ -53,13 +53,14 @@ class AlbertPreprocessor(keras.layers.Layer):
         name: str = "preprocessor",
         **kwargs: Any,
     ) -> None:
-        """Args:
-        vocab_file: a SentencePiece model, or a WordPiece vocabulary if the name ends in .txt.
-        max_seq_length: S, special pieces included; longer texts are cut.
-        lower, rules, strip_accents, space_chinese: see `load_tokenizer`.
-        pad_to_longest: S is the length of the batch's longest row, and `max_seq_length` the most.
-        name: of the layer.
-        kwargs: of keras.layers.Layer.
+        """
+        Args:
+          vocab_file: a SentencePiece model, or a WordPiece vocabulary if the name ends in .txt.
+          max_seq_length: S, special pieces included; longer texts are cut.
+          lower, rules, strip_accents, space_chinese: see `load_tokenizer`.
+          pad_to_longest: S is the length of the batch's longest row, and `max_seq_length` the most.
+          name: of the layer.
+          kwargs: of keras.layers.Layer.
 
         Raises:
           UserError: the vocabulary is missing or bad, or `max_seq_length` is below 5.

@@ -28,12 +28,13 @@ class BestModel:
         vocab_file: str,
         tokenizer: dict[str, Any],
     ) -> None:
-        """Args:
-        model: the model whose weights are saved.
-        directory: the model folder.
-        metric: name of the metric that decides.
-        higher_is_better: whether its largest value is the best.
-        metadata, vocab_file, tokenizer: see `native.save`.
+        """
+        Args:
+          model: the model whose weights are saved.
+          directory: the model folder.
+          metric: name of the metric that decides.
+          higher_is_better: whether its largest value is the best.
+          metadata, vocab_file, tokenizer: see `native.save`.
 
         Raises:
           UserError: the folder is there, and a file in it is not what was written.

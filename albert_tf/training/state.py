@@ -57,11 +57,12 @@ class TrainingState:
         is_chief: bool = True,
         must_match: bool = True,
     ) -> None:
-        """Args:
-        keep: number of checkpoints that are kept, the newest ones.
-        loss_scaling: the scale of float16 training, which is part of its state.
-        must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
-          they are of the same kind, or lack a loss scale.
+        """
+        Args:
+          keep: number of checkpoints that are kept, the newest ones.
+          loss_scaling: the scale of float16 training, which is part of its state.
+          must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
+            they are of the same kind, or lack a loss scale.
         """
         self._directory, self._keep = directory, keep
         self._model, self._optimizer = model, optimizer

@@ -61,15 +61,16 @@ class Stepper:
         num_micro_batches: int = 1,
         jit_compile: bool = False,
     ) -> None:
-        """Args:
-        objective: the model, its losses and metrics.
-        optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
-          finite.
-        strategy: in whose scope model and optimizer were made.
-        seed: of dropout.
-        num_micro_batches: number of parts in which a replica's batch is worked through, one after
-          the other, before one update: less memory, more time.
-        jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
+        """
+        Args:
+          objective: the model, its losses and metrics.
+          optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
+            finite.
+          strategy: in whose scope model and optimizer were made.
+          seed: of dropout.
+          num_micro_batches: number of parts in which a replica's batch is worked through, one after
+            the other, before one update: less memory, more time.
+          jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
         require_keras_2(optimizer, "optimizer")
         self.objective = objective

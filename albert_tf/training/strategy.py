@@ -12,6 +12,7 @@ from albert_tf.errors import UserError
 
 _TPU_SECONDS = 10
 DISTRIBUTIONS = ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
+"""The names that `make_strategy` takes."""
 
 
 def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.Strategy:

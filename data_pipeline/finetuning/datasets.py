@@ -40,8 +40,9 @@ def read_dataset(
       data: its elements are dicts of scalars: strings or UTF-8 bytes, and numbers or strings as
         labels. It ends, and is not in batches.
       split: name of the split, such as "train".
-      text, pair, label: names of the columns: the (first) text; the second text, or None; the
-        label, or None where there is none.
+      text: name of the column of the (first) text.
+      pair: name of the column of the second text, or None.
+      label: name of the column of the label, or None where there is none.
       class_names: names of the classes in order, of labels that are numbers from 0; None: a whole
         number is a name, 1 -> "1". A label of -1 is not known.
       is_regression: labels are numbers and stay so, 1 -> 1.0.

@@ -41,7 +41,10 @@ def load_tokenizer(
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
         otherwise.
-      lower, rules, strip_accents, space_chinese: as in TokenizerSettings; None: as the files say.
+      lower: as in TokenizerSettings, like all that follow; None: as the files say.
+      rules: see `lower`.
+      strip_accents: see `lower`.
+      space_chinese: see `lower`.
 
     Returns:
       The tokenizer, whose `settings` have no None.

@@ -100,9 +100,10 @@ class _RecomputedBlock:
         layer_norm: Callable[..., tf.Tensor] | None,
         norm: Any,
     ) -> None:
-        """Args:
-        function: x float [T, H], weights and a seed -> [T, H]; reads no variables.
-        layer_norm: (total, norm) -> x; None: x is total.
+        """
+        Args:
+          function: x float [T, H], weights and a seed -> [T, H]; reads no variables.
+          layer_norm: (total, norm) -> x; None: x is total.
         """
 
         def gradient(

@@ -142,7 +142,8 @@ def pretraining_batches(
       examples: single examples, as `pretraining_examples` makes them, in the order of training and
         repeated as often as needed. Those that do not fill a batch are left out.
       batch_size: B, over all replicas.
-      tokenizer, settings: tokenizer and settings of the examples.
+      tokenizer: the tokenizer of the examples.
+      settings: the settings of the examples.
       seed: dynamic examples are masked as a function of (seed, number of the batch).
       start_step: number of the first batch; `examples` begin with it.
       input_context: number of this host among several. All give the same examples; each gets and
