@@ -48,7 +48,7 @@ FLOORS = (
     {"albert_tf.training.report"},
     {"albert_tf.training", "albert_tf.finetuning.tasks"},
     {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.text"},
-    {"albert_tf.starting_weights"},
+    {"albert_tf.starting_weights", "albert_tf.keras3"},
     {"albert_tf.training.flags"},
     {"albert_tf.pretraining.flags", "albert_tf.finetuning.flags"},
     {

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from albert_tf.keras_choice import TF_VERSION
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
+KERAS_3 = "albert_tf.keras3"  # It can be imported where Keras 3 is.
 # The modules that user code imports from; others may move.
 HOMES = (
     "albert_tf",
@@ -23,6 +26,7 @@ HOMES = (
     "albert_tf.pretraining",
     "albert_tf.training",
     "data_pipeline",
+    *([KERAS_3] if TF_VERSION >= (2, 16) else []),
 )
 MANY_ARGUMENTS = 4
 MODEL_FILES = {

@@ -33,7 +33,7 @@ TOKENS = {"ids": [[2, 11, 12, 3]], "mask": [[1, 1, 1, 1]], "types": [[0, 0, 0, 0
 
 def sections():
     """[(the other library's lines, ours)] in the order of PEERS; the Garden's has two more."""
-    found = DOCUMENT.read_text(encoding="utf-8").split("\n## ")[1:]
+    found = DOCUMENT.read_text(encoding="utf-8").split("\n## ")[1 : 1 + len(PEERS)]
     return [tuple(re.findall(r"^```python\n(.*?)^```", each, re.M | re.S)) for each in found]
 
 
