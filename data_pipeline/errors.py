@@ -15,9 +15,25 @@ import re
 import sys
 from collections.abc import Iterator
 
+_A_FLAG = re.compile(r"(?<![\w-])--(?=[a-z]\w)")
+_names_flags = False
+
+
+def name_flags() -> None:
+    """Has errors say --seed from now on, as a program's user does, and not `seed`, as in Python."""
+    global _names_flags
+    _names_flags = True
+
 
 class UserError(ValueError):
-    """A mistake that the user can repair; the message is a complete sentence."""
+    """A mistake that the user can repair; the message is a complete sentence, written with flags.
+    Where no program runs, it names arguments: `--seed=-1` becomes `seed=-1`.
+    """
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        # A message that gives a whole command means its flags.
+        return message if _names_flags or "python -m " in message else _A_FLAG.sub("", message)
 
 
 @functools.cache

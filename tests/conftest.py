@@ -27,11 +27,14 @@ from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.machine import fast_switch
+from data_pipeline.errors import name_flags
 
 absl.logging.set_verbosity(absl.logging.WARNING)  # Not every save of a checkpoint.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
+
+name_flags()  # Tests of messages read them as programs' users do.
 
 # No test is about time; and in CI all runs try the same examples.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)

@@ -74,7 +74,7 @@ def test_a_benchmark_and_a_task_of_ones_own(blocks_of, tmp_path, capsys):
 
 
 def test_rows_are_learned(blocks_of, tmp_path, capsys):
-    blocks = blocks_of("finetuning_python.md")
+    blocks = blocks_of("finetuning_python.md", **{"albert-small-en": tmp_path / "model"})
     texts = [{"text": f"the {word} cat", "label": word} for word in ("good", "bad")] * 16
     names = {"train_rows": texts, "dev_rows": tf.data.Dataset.from_generator(
         lambda: iter(texts[:6]),

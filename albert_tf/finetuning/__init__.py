@@ -11,6 +11,8 @@ from typing import Any
 _HOMES = {
     "SCORERS": "albert_tf.metrics",
     "ClassificationTask": "albert_tf.finetuning.tasks.texts",
+    "FineTuningSettings": "albert_tf.finetuning.training",
+    "LengthSettings": "data_pipeline.finetuning.features",
     "MultiLabelTask": "albert_tf.finetuning.tasks.texts",
     "MultipleChoiceTask": "albert_tf.finetuning.tasks.choices",
     "RegressionTask": "albert_tf.finetuning.tasks.texts",

@@ -17,7 +17,7 @@ from absl.flags import Error, UnrecognizedFlagError
 
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.command_line.help import help_text
-from data_pipeline.errors import UserError, is_user_error, message_of
+from data_pipeline.errors import UserError, is_user_error, message_of, name_flags
 from data_pipeline.files import storage
 
 EXIT_CODE = 2
@@ -55,6 +55,7 @@ def run_binary(main: Callable[[], None]) -> None:
                 _fail(_with_flag(str(error)))
             _fail(f"{_with_flag(message_of(error))}. {_REMEDY}")
 
+    name_flags()
     flags.group("This command")
     flags.DEFINE_bool("print_flags", False, "Print the value of every flag as JSON, and end.")
     try:

@@ -41,7 +41,7 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file, quick_python):
     manifest = record_folder.verify_records(str(data), full=True)
     assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer_settings.json"
     for words in ("documents", "share of <unk>", "share in the records", "mask rate",
-                  "swapped pairs", "preset=albert-base-v2"):  # fmt: skip
+                  "swapped pairs", "preset=albert-small"):  # fmt: skip
         assert words in made.stdout
     assert "corpus: 100%" in made.stderr and "of the tokens are <unk>" in made.stderr
     shown = run(inspect_records, f"--data={data}", "--num_records=2", python=quick_python)
@@ -49,14 +49,14 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file, quick_python):
     assert shown.stdout.count("  A: [CLS]") == 2 and "[MASK]<" in shown.stdout
 
 
-def test_a_wordpiece_vocabulary_is_for_the_chinese_presets(tmp_path, small_file):
+def test_a_wordpiece_vocabulary_makes_records(tmp_path, small_file):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"etaoinshrdlu"]
     (tmp_path / "vocab.txt").write_text("\n".join([*pieces, *(f"##{c}" for c in "etaoinshrdlu")]))
     made = run(
         create_pretraining_data, f"--input={small_file}", f"--output_dir={tmp_path}/data",
         f"--vocab_file={tmp_path}/vocab.txt", "--max_seq_length=48", "--num_processes=1",
     )  # fmt: skip
-    assert "--preset=albert-base-zh" in made.stdout, made.stderr
+    assert "--preset=albert-small " in made.stdout, made.stderr
 
 
 @pytest.mark.parametrize(

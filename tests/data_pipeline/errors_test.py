@@ -27,6 +27,19 @@ assert "tensorflow" not in sys.modules
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+def test_callers_of_python_read_of_arguments():
+    program = """
+from data_pipeline.errors import UserError
+from data_pipeline.command_line import program
+error = UserError("--seed=-1, (--lower_case) or x--y: see --steps")
+assert str(error) == "seed=-1, (lower_case) or x--y: see steps", error
+assert "m p --x" in str(UserError("python -m p --x"))
+program.name_flags()
+assert "--seed=-1" in str(error)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
 def test_description_is_one_line_and_names_the_file():
     assert message_of(FileNotFoundError(2, "No such file", "a.txt")) == "a.txt: No such file"
     assert message_of(tf.errors.DataLossError(None, None, "first\nsecond")) == "first"
