@@ -181,7 +181,7 @@ def seeded() -> None:
     keras.utils.set_random_seed(7)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_config() -> AlbertConfig:
     return AlbertConfig(
         vocab_size=50,
@@ -370,7 +370,7 @@ def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, 
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pretraining_data():
     """start_step -> endless dataset of made-up batches."""
     return lambda start_step: tf.data.Dataset.range(start_step, 1 << 40).map(pretraining_batch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,25 @@ def tensors(prefix: Path) -> dict[str, np.ndarray]:
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
+def check_tensors(found: Path, expected: Path, tolerance: float = 0.0) -> None:
+    """Two checkpoints have the same names, and the same bits unless there is a tolerance."""
+    values = tensors(found)
+    for name, value in tensors(expected).items():
+        if tolerance and value.dtype.kind == "f":
+            np.testing.assert_allclose(values.pop(name), value, 0, tolerance, err_msg=name)
+        else:
+            np.testing.assert_array_equal(values.pop(name), value, err_msg=name)
+    assert not values
+
+
 def figures(run_dir: Path) -> list[dict[str, str]]:
     """All of metrics.csv but how fast the machine was."""
     rows = read_metrics(str(run_dir / "metrics.csv"))
     return [{**row, "tokens_per_second": ""} for row in rows]
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    """Until a running program has made a file."""
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[0][-4000:]
+        time.sleep(0.01)

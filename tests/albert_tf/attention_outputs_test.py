@@ -1,7 +1,5 @@
 """The attention probabilities that an encoder gives on request."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -8,25 +8,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
 PUBLISHED_BASE_V2 = {
-    "attention_probs_dropout_prob": 0,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0,
-    "embedding_size": 128,
-    "hidden_size": 768,
-    "initializer_range": 0.02,
-    "intermediate_size": 3072,
-    "max_position_embeddings": 512,
-    "num_attention_heads": 12,
-    "num_hidden_layers": 12,
-    "num_hidden_groups": 1,
-    "net_structure_type": 0,
-    "gap_size": 0,
-    "num_memory_blocks": 0,
-    "inner_group_num": 1,
-    "down_scale_factor": 1,
-    "type_vocab_size": 2,
-    "vocab_size": 30000,
-}
+    "attention_probs_dropout_prob": 0, "hidden_act": "gelu", "hidden_dropout_prob": 0,
+    "embedding_size": 128, "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+    "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
+    "num_hidden_groups": 1, "net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0,
+    "inner_group_num": 1, "down_scale_factor": 1, "type_vocab_size": 2, "vocab_size": 30000,
+}  # fmt: skip
 
 
 def test_a_published_file_is_read_and_written(tmp_path):
@@ -75,26 +62,14 @@ def test_groups_follow_the_references_floating_point_formula(tiny_config):
 def test_defaults_are_the_references():
     config = AlbertConfig(vocab_size=5)
     assert config.to_dict() == {
-        "vocab_size": 5,
-        "embedding_size": 128,
-        "hidden_size": 4096,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 64,
-        "intermediate_size": 16384,
-        "num_hidden_groups": 1,
-        "inner_group_num": 1,
-        "parameter_sharing": "all",
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-        "layer_norm_eps": 1e-12,
-        "recompute": False,
-        "always_project_embeddings": False,
+        "vocab_size": 5, "embedding_size": 128, "hidden_size": 4096, "num_hidden_layers": 12,
+        "num_attention_heads": 64, "intermediate_size": 16384, "num_hidden_groups": 1,
+        "inner_group_num": 1, "parameter_sharing": "all", "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02,
+        "layer_norm_eps": 1e-12, "recompute": False, "always_project_embeddings": False,
         "tie_word_embeddings": True,
-    }
+    }  # fmt: skip
     assert AlbertConfig.field_names() == list(config.to_dict())
 
 

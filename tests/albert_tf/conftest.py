@@ -1,8 +1,8 @@
 """Small records of real sentences, and runs of the whole program."""
 
-from __future__ import annotations
-
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +72,17 @@ def pretraining_command(work, tmp_path):
 
 
 @pytest.fixture
+def pretrain(result_of, pretraining_command, fast_choice):
+    """(*flags, **other flags by name) -> the result of such a run, in this process."""
+
+    def run(*flags: str, **others: object) -> subprocess.CompletedProcess:
+        _, module, *arguments = pretraining_command(**others)
+        return result_of(module, *arguments, *flags)
+
+    return run
+
+
+@pytest.fixture
 def start_program(quick_python):
     """arguments of Python, fresh=False, **environment -> a running process whose output is
     collected; ended in any case.
@@ -96,3 +107,24 @@ def start_program(quick_python):
     for process in processes:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def start_workers(start_program):
+    """(command, fresh=False) -> two processes of a run, which talk over loopback.
+
+    fresh: the first one has another seed of hashes, see `start_program`.
+    """
+
+    def start(command: list[str], fresh: bool = False) -> list[subprocess.Popen]:
+        servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        cluster = {"worker": [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]}
+        for server in servers:
+            server.close()
+        configs = [{"cluster": cluster, "task": {"type": "worker", "index": i}} for i in (0, 1)]
+        return [
+            start_program(command, fresh=fresh and not number, TF_CONFIG=json.dumps(config))
+            for number, config in enumerate(configs)
+        ]
+
+    return start

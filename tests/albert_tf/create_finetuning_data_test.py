@@ -1,7 +1,5 @@
 """create_finetuning_data, and runs that train from its folder: the same bits as from the files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -60,16 +58,10 @@ def train(program, work, files) -> Run:
 
     def run(name: str, **flags: object) -> tuple[int, str, str]:
         training = {
-            "output_dir": files / name,
-            "config_file": work / "config.json",
-            "train_batch_size": 4,
-            "learning_rate": 0.01,
-            "num_train_steps": 4,
-            "eval_steps": 2,
-            "checkpoint_steps": 2,
-            "distribution": "one_device",
-            "fast": "off",
-        }
+            "output_dir": files / name, "config_file": work / "config.json", "train_batch_size": 4,
+            "learning_rate": 0.01, "num_train_steps": 4, "eval_steps": 2, "checkpoint_steps": 2,
+            "distribution": "one_device", "fast": "off",
+        }  # fmt: skip
         return program("run_finetuning", **{**training, **flags})
 
     return run

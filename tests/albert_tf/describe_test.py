@@ -14,9 +14,7 @@ from albert_tf.analysis.paper_tables import TABLES, paper_table
 @pytest.mark.parametrize(("embedding_size", "always"), [(8, False), (16, False), (16, True)])
 def test_counts_equal_those_of_a_model(tiny_config, sharing, embedding_size, always):
     config = tiny_config.replace(
-        parameter_sharing=sharing,
-        embedding_size=embedding_size,
-        always_project_embeddings=always,
+        parameter_sharing=sharing, embedding_size=embedding_size, always_project_embeddings=always
     )
     model = AlbertPretrainer(config)
     assert sum(count_parameters(config).values()) == model.count_params()

@@ -90,10 +90,7 @@ def test_a_checkpoint_of_google_gets_the_identity(tmp_path):
     pairs = [
         (encoded["sequence_output"] * real, expected["sequence_output"] * real),
         (encoded["pooled_output"], expected["pooled_output"]),
-        (
-            tf.nn.log_softmax(outputs["sentence_order_logits"]),
-            expected["sentence_order_log_probs"],
-        ),
+        (tf.nn.log_softmax(outputs["sentence_order_logits"]), expected["sentence_order_log_probs"]),
         (
             tf.nn.log_softmax(outputs["masked_lm_logits"])[0],  # No prediction is padding there.
             expected["masked_lm_log_probs"].reshape([3, 3, -1])[0],

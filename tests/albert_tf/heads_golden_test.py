@@ -1,7 +1,5 @@
 """Fine-tuning heads equal google-research/albert's own: outputs, loss, gradients, six steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which Keras is used, by the version of TensorFlow that is installed."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import sys

@@ -1,7 +1,5 @@
 """One Keras for everybody, and policies that end with their scope."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 
@@ -32,10 +30,7 @@ def test_layers_inside_take_the_policy():
 
 
 def test_an_error_ends_the_scope_too():
-    with (
-        pytest.raises(RuntimeError),
-        policy_scope(keras.mixed_precision.Policy("mixed_bfloat16")),
-    ):
+    with pytest.raises(RuntimeError), policy_scope(keras.mixed_precision.Policy("mixed_bfloat16")):
         raise RuntimeError
     assert keras.mixed_precision.global_policy().name == "float32"
 

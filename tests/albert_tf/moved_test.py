@@ -1,7 +1,5 @@
 """Names that have moved: their old places still give them, with a warning."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -2,8 +2,6 @@
 classes and of SQuAD's spans.
 """
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

@@ -1,9 +1,6 @@
 """run_finetuning in every mode on tiny files: what it writes, continues, and refuses."""
 
-from __future__ import annotations
-
 import json
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from albert_tf.training.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
 from tests.finetuning_files import read_answers, six_updates
-from tests.run_results import tensors
+from tests.run_results import check_tensors
 
 METRICS = ("accuracy", "f1_macro", "matthews_corrcoef")
 
@@ -79,6 +76,7 @@ def stop_at(monkeypatch, stop: int) -> None:
     )
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_and_what_it_leaves_also_when_it_was_interrupted(
     run, training, files, work, monkeypatch
 ):
@@ -108,9 +106,8 @@ def test_a_run_and_what_it_leaves_also_when_it_was_interrupted(
     assert code == 0, errors
     assert "resuming at step 4" in shown
     for name in ("model", "last_model"):
-        again = tensors(files / "stopped" / name / native.WEIGHTS_PREFIX)
-        for variable, values in tensors(out / name / native.WEIGHTS_PREFIX).items():
-            np.testing.assert_array_equal(again[variable], values, err_msg=variable)
+        weights = Path(name, native.WEIGHTS_PREFIX)
+        check_tensors(files / "stopped" / weights, out / weights)
     for name in ("results.json", "results.md", "predictions/tsv_dev.tsv"):
         assert (files / "stopped" / name).read_bytes() == (out / name).read_bytes(), name
 
@@ -227,6 +224,7 @@ def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
     assert shown.count("The labels are 3 numbers from 0 to 2, and count as 3 classes") == 1
 
 
+@pytest.mark.usefixtures("eager")
 def test_numbers_are_learned(run, training, files):
     numbers = {"train_file": files / "numbers.tsv", "dev_file": files / "numbers.tsv"}
     code, shown, errors = run(**{**training, **numbers, "task": "regression", "num_train_steps": 2})
@@ -259,6 +257,7 @@ def test_output_layers_of_other_classes_are_refused(run, training, files, save, 
     assert not (files / "run").exists()
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_output_layer_goes_on_from_another_model(run, training, files, save):
     """At a rate of 0 nothing changes. A new output layer would have other weights."""
     keras.utils.set_random_seed(99)
@@ -269,9 +268,9 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
     }  # fmt: skip
     code, _, errors = run(**{**training, **start})
     assert code == 0, errors
-    theirs = tensors(folder / native.WEIGHTS_PREFIX)
-    for name, values in tensors(files / "run" / "last_model" / native.WEIGHTS_PREFIX).items():
-        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+    check_tensors(
+        files / "run" / "last_model" / native.WEIGHTS_PREFIX, folder / native.WEIGHTS_PREFIX
+    )
     [found] = json.loads((files / "run" / "results.json").read_text())["results"]
     assert found["init_sha256"] == atomic_files.file_sha256(
         formats.recognize(str(folder)).weights_files[0]
@@ -317,27 +316,17 @@ def test_a_benchmark_reads_no_file_of_ones_own(run, files, save):
     assert code == 2 and "--data_dir is missing: the folder with the data of mrpc." in errors
 
 
-def test_two_workers_count_every_example_once(run, training, files, start_program):
+@pytest.mark.table
+def test_two_workers_count_every_example_once(run, training, files, start_workers):
     """Processes that talk over loopback equal one; seven examples do not fill batches of four."""
     flags = {**training, "hidden_dropout": 0, "attention_dropout": 0, "classifier_dropout": 0}
     flags |= {"num_train_steps": 4, "eval_batch_size": 4}
     code, _, errors = run(**flags)
     assert code == 0, errors
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    cluster = {"worker": [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]}
-    for server in servers:
-        server.close()
     flags |= {"output_dir": files / "two", "distribution": "multi_worker_mirrored", "fast": "off"}
     given = [f"--{name}={value}" for name, value in flags.items()]
     command = ["-m", "albert_tf.run_finetuning", "--task=tsv", *given]
-    workers = [
-        start_program(
-            command,
-            fresh=index == 0,
-            TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
-        )
-        for index in (0, 1)
-    ]
+    workers = start_workers(command, fresh=True)
     outputs = [worker.communicate(timeout=300)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], outputs
     assert "Results: " in outputs[0] and "Results: " not in outputs[1]

@@ -1,20 +1,15 @@
 """run_pretraining as a process: with several workers, in every mode."""
 
-from __future__ import annotations
-
-import json
 import signal
-import socket
-import time
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.checkpoints import native
+from albert_tf.config import AlbertConfig
 from albert_tf.training import failures
 from albert_tf.training.preemption import EXIT_CODE
 from albert_tf.training.report.metrics_file import read_metrics
+from tests.run_results import check_tensors, wait_for
 
 
 def output_of(process) -> str:
@@ -23,56 +18,51 @@ def output_of(process) -> str:
     return output
 
 
-def weights(folder) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(folder / "model" / native.WEIGHTS_PREFIX))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+@pytest.fixture
+def without_dropout(work):
+    """Flags of a run that two workers can equal."""
+    config = AlbertConfig.from_json_file(str(work / "config.json"))
+    config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    config.to_json_file(str(work / "no_dropout.json"))
+    return {"config_file": work / "no_dropout.json", "eval_data": work / "sop"}
 
 
-def free_ports(number: int) -> list[int]:
-    servers = [socket.socket() for _ in range(number)]
-    for server in servers:
-        server.bind(("127.0.0.1", 0))
-    ports = [server.getsockname()[1] for server in servers]
-    for server in servers:
-        server.close()
-    return ports
-
-
-def wait_for(path, process) -> None:
-    while not path.exists():
-        assert process.poll() is None, process.communicate()[0][-4000:]
-        time.sleep(0.02)
-
-
-def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_path, work):
-    """Two processes that talk over loopback; only the first writes. The other one is killed, the
-    first says so, and both go on where they were; one gets a signal, and both stop.
+def test_two_workers_equal_one_process(
+    pretraining_command, start_program, start_workers, tmp_path, without_dropout
+):
+    """Only the first writes. Both issue collective operations in the same order, whatever their
+    seeds of hashes.
     """
-    config = work / "no_dropout.json"
-    values = json.loads((work / "config.json").read_text())
-    values.update(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    config.write_text(json.dumps(values))
-    flags = {"config_file": config, "eval_data": work / "sop"}
-    flags = {**flags, "num_train_steps": 100, "steps_per_loop": 20, "checkpoint_steps": 20}
-    alone = start_program(pretraining_command(**flags, output_dir=tmp_path / "alone"))
+    alone = pretraining_command(**without_dropout, output_dir=tmp_path / "alone")
+    flags = {**without_dropout, "distribution": "multi_worker_mirrored"}
+    workers = start_workers(pretraining_command(**flags), fresh=True)
+    _, *outputs = map(output_of, (start_program(alone), *workers))
+    assert "Held-out evaluation" in outputs[0] and "Held-out evaluation" not in outputs[1]
+    assert "MultiWorkerMirroredStrategy, replicas: 2" in outputs[0]
+    model = f"model/{native.WEIGHTS_PREFIX}"
+    check_tensors(tmp_path / "run" / model, tmp_path / "alone" / model, 1e-5)
+    rows = [read_metrics(str(tmp_path / name / "metrics.csv")) for name in ("alone", "run")]
+    for left, right in zip(*rows, strict=True):
+        assert float(left["loss"]) == pytest.approx(float(right["loss"]), abs=1e-5)
+    assert len(rows[0]) == 7
 
-    def start_workers(fresh=False):
-        cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
-        configs = [{"cluster": cluster, "task": {"type": "worker", "index": i}} for i in (0, 1)]
-        command = pretraining_command(**flags, distribution="multi_worker_mirrored")
-        return [
-            start_program(command, fresh=fresh and index == 0, TF_CONFIG=json.dumps(config))
-            for index, config in enumerate(configs)
-        ]
 
-    first, second = start_workers()
+@pytest.mark.table
+def test_two_workers_go_on_where_they_were(
+    pretraining_command, start_workers, tmp_path, without_dropout
+):
+    """The second one is killed, and the first says so; one gets a signal, and both stop."""
+    flags = {"num_train_steps": 100, "steps_per_loop": 20, "checkpoint_steps": 20}
+    flags |= {**without_dropout, "distribution": "multi_worker_mirrored"}
+    command = pretraining_command(**flags)
+    first, second = start_workers(command)
     wait_for(tmp_path / "run" / "checkpoints" / "step-20.index", first)
     second.kill()
     output = first.communicate(timeout=300)[0]
     assert first.returncode == failures.WORKER_LOST, output[-4000:]
     assert "error: another worker is gone" in output and "Traceback" not in output
 
-    first, second = start_workers()
+    first, second = start_workers(command)
     for line in first.stdout:
         if "resuming at step" in line:  # Both now compile the update that follows.
             break
@@ -83,18 +73,10 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     assert f"stopped by a signal to another worker at step {step}; run the same" in outputs[0]
     assert f"stopped by SIGTERM at step {step}; run the same command to go on" in outputs[1]
 
-    # Both issue collective operations in the same order, whatever their seeds of hashes.
-    outputs = [output_of(process) for process in (alone, *start_workers(fresh=True))]
-    assert "resuming at step" in outputs[1]
-    assert "Held-out evaluation" in outputs[1] and "Held-out evaluation" not in outputs[2]
-    assert "MultiWorkerMirroredStrategy, replicas: 2" in outputs[1]
-    expected, found = weights(tmp_path / "alone"), weights(tmp_path / "run")
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
-    rows = [read_metrics(str(tmp_path / name / "metrics.csv")) for name in ("alone", "run")]
-    for left, right in zip(*rows):
-        assert float(left["loss"]) == pytest.approx(float(right["loss"]), abs=1e-5)
-    assert len(rows[0]) == len(rows[1]) == 6
+    outputs = [output_of(process) for process in start_workers(command)]
+    assert f"resuming at step {step}" in outputs[0]
+    steps = [row["step"] for row in read_metrics(str(tmp_path / "run" / "metrics.csv"))]
+    assert steps == ["20", "40", "60", "80", "100", "100"]
 
 
 def test_evaluation_beside_the_training(pretraining_command, start_program, tmp_path, work):

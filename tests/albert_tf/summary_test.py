@@ -1,7 +1,5 @@
 """`summary()`: the parts, the shapes of what they give, and how the layers share their weights."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

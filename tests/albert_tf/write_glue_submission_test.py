@@ -1,7 +1,5 @@
 """The archive for gluebenchmark.com, from the answers that runs have stored."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

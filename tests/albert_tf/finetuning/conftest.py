@@ -1,7 +1,5 @@
 """A small task of one's own: texts in two classes, by their last word."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

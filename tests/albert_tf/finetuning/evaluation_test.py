@@ -1,7 +1,5 @@
 """Outputs on a whole split, on one device and two, and their scores."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

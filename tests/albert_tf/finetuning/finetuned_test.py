@@ -1,7 +1,5 @@
 """A fine-tuned model: loaded for its task alone, scored, used for answers."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

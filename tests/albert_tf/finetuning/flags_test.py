@@ -1,7 +1,5 @@
 """Flags of fine-tuning become a task, its data, splits and settings."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

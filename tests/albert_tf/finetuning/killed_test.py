@@ -1,7 +1,5 @@
 """run_finetuning, killed by kill -9 in the middle: the same command ends with the same bits."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil
@@ -135,6 +133,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in whole}
 
 
+@pytest.mark.table
 def test_killed_in_training(train, whole, tmp_path):
     """In the third of three calls, after two evaluations."""
     folder = tmp_path / "run"

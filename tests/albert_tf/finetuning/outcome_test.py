@@ -1,7 +1,5 @@
 """What a fine-tuning run says at its end, and the commands that come next."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 

@@ -1,7 +1,5 @@
 """The flag files of fine-tuning: the paper's values, and all of them are taken."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

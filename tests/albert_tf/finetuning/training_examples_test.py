@@ -1,7 +1,5 @@
 """Training examples on disk: the same batches for every form of task; made again when needed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """Pre-training data from Python: what a run is told of records and of text."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Held-out evaluation of pre-training beside its baselines."""
 
-from __future__ import annotations
-
 import re
 import shutil
 
@@ -99,15 +97,10 @@ def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkey
     monkeypatch.setattr(evaluation, "evaluate_checkpoints", evaluate)
     with pytest.raises(SystemExit) as end:
         run_program(
-            "albert_tf.run_pretraining",
-            "--mode=continuous_eval",
-            "--distribution=one_device",
-            f"--output_dir={tmp_path}",
-            f"--eval_data={work / 'sop'}",
-            "--num_train_steps=10",
-            "--recipe_batch_size=64",
-            "--train_batch_size=16",
-        )
+            "albert_tf.run_pretraining", "--mode=continuous_eval", "--distribution=one_device",
+            f"--output_dir={tmp_path}", f"--eval_data={work / 'sop'}", "--num_train_steps=10",
+            "--recipe_batch_size=64", "--train_batch_size=16",
+        )  # fmt: skip
     assert not end.value.code and last_steps == [40]
     assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out
 

@@ -1,7 +1,5 @@
 """The flags of pre-training's data and recipe."""
 
-from __future__ import annotations
-
 import pytest
 from absl.flags import FLAGS
 

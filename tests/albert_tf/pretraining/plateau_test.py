@@ -1,7 +1,5 @@
 """Notices of a loss that rests, falls and comes back; the level against a simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sinusoids, heads that look at their offset, and what stays random."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -24,14 +22,9 @@ def statistics():
 
 def make_model(**changes) -> AlbertPretrainer:
     fields = dict(
-        vocab_size=V,
-        embedding_size=32,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-        max_position_embeddings=40,
-    )
+        vocab_size=V, embedding_size=32, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=128, max_position_embeddings=40,
+    )  # fmt: skip
     return AlbertPretrainer(AlbertConfig(**{**fields, **changes}))
 
 

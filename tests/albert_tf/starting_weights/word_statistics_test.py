@@ -1,7 +1,5 @@
 """Counts and vectors of words against sums and matrices written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The best model of a run: what beats it, and that a resumed run goes on from its score."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of checkpoints: which count, in which order they get their names, which are removed."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

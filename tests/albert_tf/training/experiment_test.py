@@ -1,7 +1,5 @@
 """What every run does: checks before anything is written, one folder, the models that are kept."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -12,72 +10,48 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
-from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.training import (
     Evaluator,
     Experiment,
     LoopSettings,
-    ModelFolders,
     OptimizerSettings,
     RunSettings,
-    TrainingData,
     run_experiment,
 )
 from albert_tf.training.report.metrics_file import read_metrics
 
-BATCH, LENGTH = 8, 12  # Of the fixture pretraining_data.
-
 
 @pytest.fixture
-def described(tiny_config, pretraining_data, tmp_path):
-    """(strategy=default) -> an experiment on made-up batches, of four updates in tmp_path / run."""
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("[PAD]\n")
+def described(tiny_config, pretraining_data, new_experiment):
+    """(strategy=default) -> an experiment of four updates in tmp_path / run."""
 
     def describe(strategy: tf.distribute.Strategy | None = None) -> Experiment:
         with (strategy or tf.distribute.get_strategy()).scope():
-            model = AlbertPretrainer(tiny_config)
-        task, held_out = PretrainingObjective(model), pretraining_data(1000).take(2)
-        return Experiment(
-            title="A test",
-            objective=task,
-            data=TrainingData(
-                name="made-up batches",
-                batches=pretraining_data,
-                batch_size=BATCH,
-                seed=3,
-                num_examples=None,
-                max_seq_length=LENGTH,
-                vocab_size=tiny_config.vocab_size,
-                must_not_change={"source": "random"},
-            ),
-            settings=RunSettings(
-                str(tmp_path / "run"),
+            found = new_experiment(
+                tiny_config,
+                "run",
                 OptimizerSettings("lamb", 0.01, 1),
                 LoopSettings(4, steps_per_loop=1, eval_steps=2),
-            ),
-            models=ModelFolders("best", "last", "loss", False, {}, str(vocabulary), {}),
-            flops_per_token=1e3,
-            evaluator=Evaluator([(task, held_out)], model.distribute_strategy),
-            card={"a figure": "17"},
-            next_commands=lambda: ["first", "second"],
-        )
+                card={"a figure": "17"},
+                next_commands=lambda: ["first", "second"],
+            )
+        task, held_out = found.objective, pretraining_data(1000).take(2)
+        evaluator = Evaluator([(task, held_out)], task.model.distribute_strategy)
+        return dataclasses.replace(found, evaluator=evaluator)
 
     return describe
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["default", "one device", "two devices"],
+    ["default", *(pytest.param(kind, marks=pytest.mark.table) for kind in ("one", "two devices"))],
 )
 def test_a_run(described, tmp_path, two_devices, kind, capsys, eagerly):
     """Card, figures, models, next commands; on whatever devices the model was made for. The
     default strategy runs eagerly: the graph is the one of one device.
     """
     one_device = tf.distribute.OneDeviceStrategy("CPU:0")
-    strategies = {"default": None, "one device": one_device, "two devices": two_devices}
-    found = described(strategies[kind])
+    found = described({"default": None, "one": one_device, "two devices": two_devices}[kind])
     seen = []
     found = dataclasses.replace(found, print_results=lambda metrics: seen.append(metrics))
     with eagerly() if kind == "default" else contextlib.nullcontext():
@@ -104,7 +78,7 @@ def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
     assert recorded["precision"] == "float32" and recorded["eval_batch_size"] == 64
     fixed = json.loads((tmp_path / "run" / "run.json").read_text())
     del fixed["sha256"]
-    assert fixed == {"seed": 3, "train_batch_size": BATCH, "source": "random"}
+    assert fixed == {"seed": 3, "train_batch_size": 8, "source": "random"}
 
     def again(num_train_steps: int = 5, **optimizer) -> None:
         one = described()
@@ -158,15 +132,10 @@ def test_flags_are_recorded_as_they_are_and_settings_by_their_names():
     assert RunSettings("run", optimizer, loop, flags={"a": 1}).as_flags() == {"a": 1}
     found = RunSettings("run", optimizer, loop).as_flags()
     assert found == {
-        "output_dir": "run",
-        "gradient_accumulation_steps": 1,
-        "eval_batch_size": 64,
-        "jit_compile": False,
-        "overwrite": False,
-        **dataclasses.asdict(optimizer),
-        **dataclasses.asdict(loop),
-        "precision": "float32",
-    }
+        "output_dir": "run", "gradient_accumulation_steps": 1, "eval_batch_size": 64,
+        "jit_compile": False, "overwrite": False, **dataclasses.asdict(optimizer),
+        **dataclasses.asdict(loop), "precision": "float32",
+    }  # fmt: skip
 
 
 def test_nothing_to_train(described, tmp_path):

@@ -1,7 +1,5 @@
 """Errors that are the machine's, and what is said of them."""
 
-from __future__ import annotations
-
 import errno
 import os
 

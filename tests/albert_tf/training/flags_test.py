@@ -1,7 +1,5 @@
 """Flags as the dataclasses that they stand for."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

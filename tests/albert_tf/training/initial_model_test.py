@@ -1,7 +1,5 @@
 """The architecture that a run starts from, and the data that fit it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import safetensors.numpy

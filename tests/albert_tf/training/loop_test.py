@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -17,23 +18,51 @@ from albert_tf.training.checkpoint_files import find
 from albert_tf.training.preemption import Preempted
 from albert_tf.training.report.metrics_file import read_metrics
 from albert_tf.training.steps import skip_bad_updates
+from tests.run_results import tensors
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
 
-def make_stepper(config, strategy=ONE_DEVICE, learning_rate=0.02, num_train_steps=10):
+def make_stepper(config, strategy=ONE_DEVICE, guard=lambda optimizer: optimizer):
     tf.keras.utils.set_random_seed(3)
     with strategy.scope():
         model = AlbertPretrainer(config)
-        optimizer = LAMB(WarmupPolynomialDecay(learning_rate, num_train_steps, 2))
-    return Stepper(PretrainingObjective(model), optimizer, strategy, seed=5)
+        optimizer = LAMB(WarmupPolynomialDecay(0.02, 10, 2))
+        optimizer.build(model.trainable_variables)
+    return Stepper(PretrainingObjective(model), guard(optimizer), strategy, seed=5)
 
 
-def run(stepper, data, run_dir, **settings):
+class Restarted:
+    """A stepper and an evaluator that are traced once, and begin where they began at each call."""
+
+    def __init__(self, stepper, data):
+        self._stepper = stepper
+        self.evaluator = Evaluator([(stepper.objective, data(1000).take(2))], stepper.strategy)
+        self._variables = [*stepper.objective.model.variables, *stepper.optimizer.variables]
+        self._values = [variable.numpy() for variable in self._variables]
+
+    def __call__(self):
+        for variable, value in zip(self._variables, self._values):
+            variable.assign(value)
+        return self._stepper
+
+
+@pytest.fixture(scope="module")
+def alone(tiny_config, pretraining_data):
+    """On one device, without dropout."""
+    return Restarted(make_stepper(tiny_config), pretraining_data)
+
+
+@pytest.fixture(scope="module")
+def guarded(tiny_config, pretraining_data):
+    """On one device; bad updates are left out."""
+    return Restarted(make_stepper(tiny_config, guard=skip_bad_updates), pretraining_data)
+
+
+def run(stepper, data, run_dir, evaluator=None, **settings):
     settings = LoopSettings(
-        **{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings}
+        **{"num_train_steps": 6, "steps_per_loop": 1, "checkpoint_steps": 4, **settings}
     )
-    evaluator = Evaluator([(stepper.objective, data(1000).take(2))], stepper.strategy)
     train(stepper, data, evaluator, settings, str(run_dir), StepCost(tokens=96))
     return [row for row in read_metrics(str(run_dir / "metrics.csv")) if row["split"] == "train"]
 
@@ -42,59 +71,58 @@ def losses(rows):
     return [float(row["loss"]) for row in rows]
 
 
-def test_two_replicas_equal_one_device(
-    tiny_config, two_devices, pretraining_data, tmp_path, eagerly
-):
-    with eagerly():
-        alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
-    together = run(make_stepper(tiny_config, two_devices), pretraining_data, tmp_path / "two")
+@pytest.fixture(scope="module")
+def whole(alone, pretraining_data, tmp_path_factory):
+    """The folder of a run of six single steps, and its weights."""
+    folder, stepper = tmp_path_factory.mktemp("whole"), alone()
+    run(stepper, pretraining_data, folder, alone.evaluator)
+    return folder, stepper.objective.model.get_weights()
+
+
+def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_data, tmp_path, whole):
     assert two_devices.num_replicas_in_sync == 2
-    assert losses(together) == pytest.approx(losses(alone), abs=1e-5)
-    assert len(alone) == 10 and losses(alone)[0] != losses(alone)[-1]
+    stepper = make_stepper(tiny_config, two_devices)
+    together = losses(run(stepper, pretraining_data, tmp_path, num_train_steps=4))
+    expected = [float(row["loss"]) for row in read_metrics(str(whole[0] / "metrics.csv"))][:4]
+    assert together == pytest.approx(expected, abs=1e-5) and expected[0] != expected[3]
 
 
-@pytest.mark.fast_layers
-def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path):
+@pytest.mark.parametrize(
+    "form", ["plain", pytest.param("fast", marks=(pytest.mark.fast_layers, pytest.mark.table))]
+)
+def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path, form):
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")
+    start = Restarted(make_stepper(config), pretraining_data)
+    expected = run(start(), pretraining_data, tmp_path / "whole")
 
     def failing_data(start_step):
-        return pretraining_data(start_step).take(6 - start_step)
+        return pretraining_data(start_step).take(5 - start_step)
 
+    interrupted = tmp_path / "interrupted"
     with pytest.raises(tf.errors.OutOfRangeError):
-        run(make_stepper(config), failing_data, tmp_path / "interrupted")
-    assert len(read_metrics(str(tmp_path / "interrupted" / "metrics.csv"))) == 6
-    (tmp_path / "interrupted" / "checkpoints" / "checkpoint").unlink()
-    resumed = run(make_stepper(config), pretraining_data, tmp_path / "interrupted")
-    assert losses(resumed) == losses(
-        expected
-    )  # Steps 1 to 4 of the first run, 5 to 10 of the second.
+        run(start(), failing_data, interrupted)
+    assert len(read_metrics(str(interrupted / "metrics.csv"))) == 5
+    (interrupted / "checkpoints" / "checkpoint").unlink()
+    # Steps 1 to 4 of the first run, 5 and 6 of the second.
+    assert losses(run(start(), pretraining_data, interrupted)) == losses(expected)
 
 
-def test_several_steps_in_one_loop_equal_single_steps(
-    tiny_config, pretraining_data, tmp_path, eagerly
-):
-    single = make_stepper(tiny_config)
-    with eagerly():
-        run(single, pretraining_data, tmp_path / "single")
-    looped = make_stepper(tiny_config)
-    rows = run(looped, pretraining_data, tmp_path / "looped", steps_per_loop=4, eval_steps=5)
-    assert [int(row["step"]) for row in rows] == [4, 5, 8, 10]
-    for left, right in zip(single.objective.model.variables, looped.objective.model.variables):
-        tf.debugging.assert_near(left, right, atol=1e-6)
+def test_several_steps_in_one_loop_equal_single_steps(pretraining_data, tmp_path, alone, whole):
+    looped = alone()
+    rows = run(looped, pretraining_data, tmp_path, steps_per_loop=4, eval_steps=5)
+    assert [int(row["step"]) for row in rows] == [4, 5, 6]
+    for left, right in zip(looped.objective.model.get_weights(), whole[1]):
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-6)
     assert looped.train.experimental_get_tracing_count() == 1
 
 
 @pytest.mark.one_stack
-@pytest.mark.usefixtures("eager")
-def test_the_weights_that_a_run_begins_with_are_evaluated_once(
-    tiny_config, pretraining_data, tmp_path
-):
-    stepper = make_stepper(tiny_config)
-    held_out = pretraining_data(1000).take(2)
-    at_first = Evaluator([(stepper.objective, held_out)], ONE_DEVICE)()
+def test_the_weights_that_a_run_begins_with_are_evaluated_once(alone, pretraining_data, tmp_path):
+    stepper = alone()
+    at_first = alone.evaluator()
     for last in (1, 2):  # The second call goes on from step 1.
-        run(stepper, pretraining_data, tmp_path, eval_first=True, num_train_steps=last)
+        settings = {"eval_first": True, "num_train_steps": last}
+        run(stepper, pretraining_data, tmp_path, alone.evaluator, **settings)
     rows = read_metrics(str(tmp_path / "metrics.csv"))
     assert [row["step"] for row in rows if row["split"] == "eval"] == ["0", "1", "2"]
     assert float(rows[0]["loss"]) == pytest.approx(at_first["loss"], abs=1e-5)
@@ -102,69 +130,57 @@ def test_the_weights_that_a_run_begins_with_are_evaluated_once(
 
 
 @pytest.mark.one_stack
-@pytest.mark.usefixtures("eager")
-def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
-    run(make_stepper(tiny_config), pretraining_data, tmp_path, num_train_steps=1)
+def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, whole):
     wider = make_stepper(tiny_config.replace(intermediate_size=48))
     with pytest.raises(UserError, match="does not fit this model.*--output_dir"):
-        run(wider, pretraining_data, tmp_path)
+        run(wider, pretraining_data, whole[0])
 
 
-def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, tmp_path):
-    stepper = make_stepper(tiny_config)
+def test_a_loss_that_is_not_finite_stops_the_run(alone, pretraining_data, tmp_path):
+    stepper = alone()
     stepper.objective.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
     with pytest.raises(UserError, match="not finite at step 1; last good checkpoint: None"):
         run(stepper, pretraining_data, tmp_path)
 
 
-def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_path, capsys):
-    """Steps 3 and 6 are bad; one of them may be left out."""
+@pytest.fixture
+def bad_data(pretraining_data):
+    """(step -> whether it is bad) -> data whose weights are infinite at such steps."""
 
-    stepper, data = with_bad_steps(
-        make_stepper(tiny_config), pretraining_data, lambda step: (step == 3) | (step == 6)
-    )
+    def make(is_bad):
+        def poison(step, batch):
+            weights = batch["masked_lm_weights"]
+            bad_weights = tf.where(is_bad(step + 1), float("inf"), weights)
+            return {**batch, "masked_lm_weights": bad_weights}
+
+        return lambda start_step: pretraining_data(start_step).enumerate(start_step).map(poison)
+
+    return make
+
+
+def test_bad_steps_are_reported_and_counted(guarded, bad_data, tmp_path, capsys):
+    """Steps 3 and 6 are bad; one of them may be left out."""
+    data = bad_data(lambda step: (step == 3) | (step == 6))
     callbacks = Callbacks(describe_batch=lambda step: f"file {step}")
     settings = LoopSettings(10, steps_per_loop=4, checkpoint_steps=4, max_bad_steps=1)
     with pytest.raises(UserError, match=r"step 6 \(its batch comes from file 6\).*step-4"):
-        train(stepper, data, None, settings, str(tmp_path), StepCost(96), callbacks)
+        train(guarded(), data, None, settings, str(tmp_path), StepCost(96), callbacks)
     shown = capsys.readouterr().out
     assert "not finite at step 3 (its batch comes from file 3); 1 step(s) left out" in shown
 
 
-def with_bad_steps(stepper, pretraining_data, is_bad):
-    """The stepper with bad updates left out, and data whose weights are infinite at some steps."""
-
-    def data(start_step):
-        def poison(step, batch):
-            weights = batch["masked_lm_weights"]
-            return {
-                **batch,
-                "masked_lm_weights": tf.where(is_bad(step + 1), float("inf"), weights),
-            }
-
-        return pretraining_data(start_step).enumerate(start_step).map(poison)
-
-    guarded = skip_bad_updates(stepper.optimizer)
-    return Stepper(stepper.objective, guarded, ONE_DEVICE, seed=5), data
-
-
 @pytest.mark.one_stack
-def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
+def test_bad_steps_in_a_row(guarded, bad_data, tmp_path):
     """All from step 9 on: ten of them stop a run, and one that ends before ends well, with the
     weights of step 8. What is reported of them is nan.
     """
-    stepper, data = with_bad_steps(
-        make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
-    )
-    offered, evaluator = (
-        [],
-        Evaluator([(stepper.objective, pretraining_data(1000).take(1))], ONE_DEVICE),
-    )
+    data, offered = bad_data(lambda step: step >= 9), []
     callbacks = Callbacks(on_evaluation=lambda step, metrics: offered.append(step))
 
     def run_until(last_step, folder):
         settings = LoopSettings(last_step, 2, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
-        train(stepper, data, evaluator, settings, str(folder), StepCost(96), callbacks)
+        given = guarded(), data, guarded.evaluator, settings
+        train(*given, str(folder), StepCost(96), callbacks)
 
     run_until(10, tmp_path)
     assert find(str(tmp_path / "checkpoints")) == offered == [4, 8, 10]
@@ -178,53 +194,57 @@ def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
         assert [math.isnan(float(row[name])) for row in rows] == [False] * 4 + [True], name
     assert float(rows[4]["learning_rate"]) > 0
 
-    with pytest.raises(UserError, match="not finite at step 19; 10 steps in a row .* None"):
+    with pytest.raises(UserError, match="not finite at step 17; 10 steps in a row .*step-8"):
         run_until(40, tmp_path / "longer")
-    assert offered == [4, 8, 10] and not find(str(tmp_path / "longer" / "checkpoints"))
+    assert offered == [4, 8, 10, 4, 8] and find(str(tmp_path / "longer" / "checkpoints")) == [4, 8]
 
 
 def weights_at(run_dir, step):
     """Of the model, by name."""
-    reader = tf.train.load_checkpoint(str(run_dir / "checkpoints" / f"step-{step}"))
-    names = [name for name in reader.get_variable_to_shape_map() if name.startswith("model/")]
-    return {name: reader.get_tensor(name) for name in names if "OPTIMIZER_SLOT" not in name}
+    found = tensors(run_dir / "checkpoints" / f"step-{step}")
+    return {
+        name: value
+        for name, value in found.items()
+        if name.startswith("model/") and "OPTIMIZER_SLOT" not in name
+    }
 
 
 @pytest.mark.one_stack
-def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_path):
+def test_what_is_not_saved_after_a_bad_step(guarded, bad_data, tmp_path):
     """A checkpoint that is due is made at the next sound stop; SIGTERM does not claim one."""
-    stepper, data = with_bad_steps(
-        make_stepper(tiny_config), pretraining_data, lambda step: (step == 4) | (step == 7)
-    )
 
     def describe(step):  # Called when the loop finds a bad step.
         if step == 7:
             os.kill(os.getpid(), signal.SIGTERM)
         return ""
 
+    data = bad_data(lambda step: (step == 4) | (step == 7))
     callbacks = Callbacks(describe_batch=describe)
     settings = LoopSettings(10, steps_per_loop=1, checkpoint_steps=4, max_bad_steps=100)
     with pytest.raises(Preempted, match="at step 7, .*newest checkpoint is of step 5;") as raised:
-        train(stepper, data, None, settings, str(tmp_path), StepCost(96), callbacks)
+        train(guarded(), data, None, settings, str(tmp_path), StepCost(96), callbacks)
     assert raised.value.last_saved == 5 and find(str(tmp_path / "checkpoints")) == [5]
 
 
 @pytest.mark.one_stack
-@pytest.mark.usefixtures("eager")
-def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_path):
-    run(make_stepper(tiny_config), pretraining_data, tmp_path)
-    again = make_stepper(tiny_config)
-    settings = LoopSettings(num_train_steps=10)
-    evaluator = Evaluator([(again.objective, pretraining_data(1000).take(2))], ONE_DEVICE)
-    before = (tmp_path / "metrics.csv").read_bytes()
-    (tmp_path / "checkpoints" / "checkpoint").write_bytes(b"")  # As a power cut leaves it.
-    metrics = train(again, pretraining_data, evaluator, settings, str(tmp_path), StepCost(96))
-    assert (tmp_path / "metrics.csv").read_bytes() == before
-    with pytest.raises(UserError, match="already made 10 updates, and is now to end after 9"):
-        train(again, pretraining_data, None, LoopSettings(9), str(tmp_path), StepCost(96))
-    rows = read_metrics(str(tmp_path / "metrics.csv"))
+def test_a_complete_run_is_evaluated_again(alone, whole, pretraining_data, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole[0], folder)
+    before = (folder / "metrics.csv").read_bytes()
+    (folder / "curves.png").unlink()
+    (folder / "checkpoints" / "checkpoint").write_bytes(b"")  # As a power cut leaves it.
+
+    def again(last_step):
+        given = alone(), pretraining_data, alone.evaluator, LoopSettings(last_step)
+        return train(*given, str(folder), StepCost(96))
+
+    metrics = again(6)
+    assert (folder / "metrics.csv").read_bytes() == before
+    with pytest.raises(UserError, match="already made 6 updates, and is now to end after 5"):
+        again(5)
+    rows = read_metrics(str(folder / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_when_the_loop_stops():
@@ -256,11 +276,6 @@ def test_numbers_have_bounds():
 
 def test_defaults():
     assert LoopSettings(7) == LoopSettings(
-        num_train_steps=7,
-        steps_per_loop=10,
-        checkpoint_steps=1000,
-        eval_steps=0,
-        keep_checkpoints=3,
-        max_bad_steps=0,
-        allow_changes=(),
-    )
+        num_train_steps=7, steps_per_loop=10, checkpoint_steps=1000, eval_steps=0,
+        keep_checkpoints=3, max_bad_steps=0, allow_changes=(),
+    )  # fmt: skip

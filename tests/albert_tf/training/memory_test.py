@@ -1,7 +1,5 @@
 """Batches that no memory holds."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

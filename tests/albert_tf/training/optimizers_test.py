@@ -1,7 +1,5 @@
 """Optimizers of settings: what they become, and what does not go together."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 
@@ -49,19 +47,10 @@ def test_a_recipe_for_another_batch(capsys):
 
 def test_every_setting_reaches_the_optimizer(tiny_config):
     settings = OptimizerSettings(
-        "adamw",
-        0.25,
-        num_warmup_steps=2,
-        learning_rate_power=2.0,
-        decay_after_warmup=True,
-        bias_correction=True,
-        layerwise_learning_rate_decay=0.5,
-        weight_decay_rate=0.125,
-        global_clipnorm=3.0,
-        beta_1=0.8,
-        beta_2=0.98,
-        epsilon=1e-3,
-    )
+        "adamw", 0.25, num_warmup_steps=2, learning_rate_power=2.0, decay_after_warmup=True,
+        bias_correction=True, layerwise_learning_rate_decay=0.5, weight_decay_rate=0.125,
+        global_clipnorm=3.0, beta_1=0.8, beta_2=0.98, epsilon=1e-3,
+    )  # fmt: skip
     made = make_optimizer(
         settings, tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2), 10
     )

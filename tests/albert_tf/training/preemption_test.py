@@ -1,7 +1,5 @@
 """Signals are heard at once, and what they end says what is saved."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

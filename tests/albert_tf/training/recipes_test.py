@@ -1,7 +1,5 @@
 """The flag files: the paper's values, and each starts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

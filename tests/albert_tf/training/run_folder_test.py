@@ -89,13 +89,7 @@ def test_a_run_is_deleted_when_asked(tiny_config, tmp_path):
     (tmp_path / "notes.txt").touch()
     prepare(tiny_config.replace(vocab_size=60), tmp_path, overwrite=True)
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        "albert_config.json",
-        "environment.json",
-        "flags.json",
-        "run.json",
-        "starts",
-    ]
+    assert names == ["albert_config.json", "environment.json", "flags.json", "run.json", "starts"]
     assert run_folder.read(str(tmp_path))[0].vocab_size == 60
     assert len(list((tmp_path / "starts").iterdir())) == 1
 

@@ -10,16 +10,10 @@ from albert_tf.training.starts import CHANGES
 from data_pipeline.files import lock
 
 FLAGS = {
-    "optimizer": "lamb",
-    "bias_correction": False,
-    "precision": "float32",
-    "init_checkpoint": None,
-    "learning_rate": 0.1,
-    "num_train_steps": 10,
-    "overwrite": False,
-    "max_failures": 0,
+    "optimizer": "lamb", "bias_correction": False, "precision": "float32", "init_checkpoint": None,
+    "learning_rate": 0.1, "num_train_steps": 10, "overwrite": False, "max_failures": 0,
     "eval_data": ["a"],
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Strategies by name, and which process is the first."""
 
-from __future__ import annotations
-
 import socket
 from types import SimpleNamespace
 

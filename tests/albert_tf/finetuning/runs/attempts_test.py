@@ -1,7 +1,5 @@
 """Runs that learn nothing are put aside and started again; finished ones are recognized."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

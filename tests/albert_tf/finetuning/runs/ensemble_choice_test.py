@@ -1,7 +1,5 @@
 """Which members of an ensemble answer."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -18,17 +16,9 @@ def table_of(scores: dict[tuple[int, ...], float | None]):
 
 
 SCORES = {
-    (0,): 0.5,
-    (1,): 0.7,
-    (2,): 0.6,
-    (3,): None,
-    (0, 1): 0.8,
-    (1, 2): 0.7,
-    (1, 3): 0.1,
-    (0, 1, 2): 0.8,
-    (0, 1, 3): 0.8,
-    (0, 1, 2, 3): 0.75,
-}
+    (0,): 0.5, (1,): 0.7, (2,): 0.6, (3,): None, (0, 1): 0.8, (1, 2): 0.7, (1, 3): 0.1,
+    (0, 1, 2): 0.8, (0, 1, 3): 0.8, (0, 1, 2, 3): 0.75,
+}  # fmt: skip
 ALONE: list[Scores] = [{"f1": SCORES[(number,)]} for number in range(4)]
 
 

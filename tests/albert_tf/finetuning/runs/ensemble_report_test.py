@@ -1,7 +1,5 @@
 """The table of an ensemble."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from albert_tf.finetuning.runs.ensemble_report import MemberScore, Report, SplitScore, table_text

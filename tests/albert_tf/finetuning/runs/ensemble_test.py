@@ -1,7 +1,5 @@
 """An ensemble from stored outputs to its files; run_ensemble_test.py has whole runs."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -2,8 +2,6 @@
 one is missing.
 """
 
-from __future__ import annotations
-
 import math
 import pathlib
 import shutil
@@ -66,18 +64,10 @@ def test_equal_predictions_give_equal_bytes(path, tmp_path):
 
 def test_the_official_sizes(tmp_path):
     assert OFFICIAL_COUNTS == {
-        "CoLA.tsv": 1063,
-        "SST-2.tsv": 1821,
-        "MRPC.tsv": 1725,
-        "STS-B.tsv": 1379,
-        "MNLI-m.tsv": 9796,
-        "MNLI-mm.tsv": 9847,
-        "QNLI.tsv": 5463,
-        "QQP.tsv": 390965,
-        "RTE.tsv": 3000,
-        "WNLI.tsv": 146,
-        "AX.tsv": 1104,
-    }
+        "CoLA.tsv": 1063, "SST-2.tsv": 1821, "MRPC.tsv": 1725, "STS-B.tsv": 1379,
+        "MNLI-m.tsv": 9796, "MNLI-mm.tsv": 9847, "QNLI.tsv": 5463, "QQP.tsv": 390965,
+        "RTE.tsv": 3000, "WNLI.tsv": 146, "AX.tsv": 1104,
+    }  # fmt: skip
     with pytest.raises(UserError, match="CoLA.tsv should have 1063 predictions.*received 3"):
         write_submission(str(tmp_path / "glue.zip"), PREDICTIONS)
     assert {(file.task, file.split) for file in FILES.values()} >= {

@@ -1,7 +1,5 @@
 """Which folders and stored outputs an ensemble is made of; run_ensemble_test.py has whole runs."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The published scores: the table's own averages, and a few values of each source."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,15 +11,10 @@ from albert_tf.pretrained.presets import PRESETS
 
 # The README's "Avg" of each row.
 AVERAGES = {
-    "albert-base-v2": 82.3,
-    "albert-large-v2": 85.7,
-    "albert-xlarge-v2": 87.9,
-    "albert-xxlarge-v2": 90.9,
-    "albert-base-v1": 80.1,
-    "albert-large-v1": 82.4,
-    "albert-xlarge-v1": 85.5,
-    "albert-xxlarge-v1": 91.0,
-}
+    "albert-base-v2": 82.3, "albert-large-v2": 85.7, "albert-xlarge-v2": 87.9,
+    "albert-xxlarge-v2": 90.9, "albert-base-v1": 80.1, "albert-large-v1": 82.4,
+    "albert-xlarge-v1": 85.5, "albert-xxlarge-v1": 91.0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("preset", AVERAGES)

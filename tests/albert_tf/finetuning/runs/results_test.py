@@ -1,7 +1,5 @@
 """results.json: what is written is read; what cannot be is refused. results.md: its table."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

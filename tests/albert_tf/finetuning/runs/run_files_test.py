@@ -1,7 +1,5 @@
 """The folders and files that a fine-tuning run leaves."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

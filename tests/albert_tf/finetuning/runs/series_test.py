@@ -1,7 +1,5 @@
 """Series of runs: which are made, what is said of their scores, where the best one is."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -68,13 +66,9 @@ def test_one_run_has_no_deviation_and_none_has_no_median():
 def test_the_table_is_sorted_by_score(tmp_path, capsys):
     planned = variants(0, 2, {"learning_rate": [0.1, 0.2, 0.3]})
     scores = {
-        "0.1/seed-0": 0.5,
-        "0.1/seed-1": 0.6,
-        "0.2/seed-0": 0.9,
-        "0.2/seed-1": 0.7,
-        "0.3/seed-0": None,
-        "0.3/seed-1": None,
-    }
+        "0.1/seed-0": 0.5, "0.1/seed-1": 0.6, "0.2/seed-0": 0.9, "0.2/seed-1": 0.7,
+        "0.3/seed-0": None, "0.3/seed-1": None,
+    }  # fmt: skip
     table = run_series(str(tmp_path), planned, runs_with(scores))
     assert series.read_series(str(tmp_path)) == dataclasses.replace(
         table, runs=tuple(table.runs), settings=tuple(table.settings)

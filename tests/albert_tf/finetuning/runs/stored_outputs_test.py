@@ -1,7 +1,5 @@
 """What was kept of outputs comes back from its file, and a damaged file is a sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tables of predictions with texts."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

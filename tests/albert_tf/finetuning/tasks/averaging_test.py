@@ -1,7 +1,5 @@
 """Averages of an ensemble, by name, equal those of the reference's numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

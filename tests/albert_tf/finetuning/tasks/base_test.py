@@ -1,7 +1,5 @@
 """Where a task's examples come from, and the model that is made for it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks of options: features, scores by group, tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -84,10 +84,7 @@ def test_what_is_no_answer(windows):
         (7, 7, False),  # Piece 4 has more context in the second window.
     ):
         found = candidates_from_logits(
-            windows,
-            logits({start: 1}, {}, {}),
-            logits({end: 1}, {}, {}),
-            settings,
+            windows, logits({start: 1}, {}, {}), logits({end: 1}, {}, {}), settings
         )
         assert ((found.windows == 0) & (found.start_scores + found.end_scores == 2)).any() == kept
     padding = candidates_from_logits(

@@ -44,7 +44,9 @@ QUESTIONS = [
 V1, V2 = (TASKS[name] for name in SQUAD_TASKS)
 TASK_FLAGS = ("--max_seq_length=32", "--doc_stride=12", "--max_query_length=8")
 # Version 2.0 does all that 1.1 does, and more.
-both_versions = pytest.mark.parametrize("task", ["squad1.1", "squad2.0"])
+both_versions = pytest.mark.parametrize(
+    "task", [pytest.param("squad1.1", marks=pytest.mark.table), "squad2.0"]
+)
 
 
 def entry(number, context, question, answers, with_answers):
@@ -338,18 +340,15 @@ def test_settings_reach_the_answers(data_dir):
     assert members.answer(dev, both).details != V1.answer(dev, both).details
 
 
+@pytest.mark.table
 def test_two_devices_are_one(data_dir, two_devices, monkeypatch):
     """Losses and scores of version 2.0; the last batch of the evaluation is not full."""
     task = V2
     start = InitialModel(config_file=str(data_dir / "config.json"))
     settings = FineTuningSettings(
-        learning_rate=0.01,
-        train_batch_size=4,
-        num_train_steps=3,
-        lengths=LENGTHS,
-        classifier_dropout=0.0,
-        vocab_file=str(VOCABULARY),
-    )
+        learning_rate=0.01, train_batch_size=4, num_train_steps=3, lengths=LENGTHS,
+        classifier_dropout=0.0, vocab_file=str(VOCABULARY),
+    )  # fmt: skip
     found = {}
     for name, strategy in {
         "one": tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -1,7 +1,5 @@
 """The table of tasks: their names, classes, splits and scores, and files of one's own."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -20,23 +18,11 @@ from albert_tf.metrics import SCORED_GLUE_TASKS
 
 NLI = ("contradiction", "entailment", "neutral")
 LABELS = {
-    "cola": ("0", "1"),
-    "sst-2": ("0", "1"),
-    "mrpc": ("0", "1"),
-    "sts-b": (),
-    "qqp": ("0", "1"),
-    "mnli": NLI,
-    "qnli": ("entailment", "not_entailment"),
-    "rte": ("entailment", "not_entailment"),
-    "wnli": ("0", "1"),
-    "ax": NLI,
-    "race": ("A", "B", "C", "D"),
-    "boolq": ("false", "true"),
-    "cb": NLI,
-    "copa": ("choice1", "choice2"),
-    "tsv": None,
-    "regression": (),
-}
+    "cola": ("0", "1"), "sst-2": ("0", "1"), "mrpc": ("0", "1"), "sts-b": (), "qqp": ("0", "1"),
+    "mnli": NLI, "qnli": ("entailment", "not_entailment"), "rte": ("entailment", "not_entailment"),
+    "wnli": ("0", "1"), "ax": NLI, "race": ("A", "B", "C", "D"), "boolq": ("false", "true"),
+    "cb": NLI, "copa": ("choice1", "choice2"), "tsv": None, "regression": (),
+}  # fmt: skip
 KEYS = {"cola": "matthews_corrcoef", "sts-b": "pearson", "ax": "matthews_corrcoef"}
 KEYS["regression"] = "pearson"
 

@@ -1,7 +1,5 @@
 """Tags of words: learned from files, predicted for others, averaged over models, scored."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -141,16 +139,10 @@ def folder(tmp_path, few_words):
     pieces = [*WordPieceTokenizer.SPECIAL_PIECES, *dict.fromkeys(few_words)]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces))
     config = AlbertConfig(
-        vocab_size=len(pieces),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+        vocab_size=len(pieces), embedding_size=8, hidden_size=16, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=16, max_position_embeddings=16,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
     config.to_json_file(str(tmp_path / "config.json"))
     return tmp_path
 
@@ -158,13 +150,9 @@ def folder(tmp_path, few_words):
 def test_words_are_tagged_from_files_to_answers(folder, capsys):
     start = InitialModel(config_file=str(folder / "config.json"))
     settings = FineTuningSettings(
-        learning_rate=0.01,
-        num_train_steps=60,
-        train_batch_size=12,
-        lengths=LengthSettings(16),
-        classifier_dropout=0.0,
-        vocab_file=str(folder / "vocab.txt"),
-    )
+        learning_rate=0.01, num_train_steps=60, train_batch_size=12, lengths=LengthSettings(16),
+        classifier_dropout=0.0, vocab_file=str(folder / "vocab.txt"),
+    )  # fmt: skip
     run = str(folder / "run")
     (result,) = finetune(start, "tagging", str(folder), run, settings, DEVICES)
     assert (result.task, result.split, result.num_examples) == ("tagging", "dev", 24)

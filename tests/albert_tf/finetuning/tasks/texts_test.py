@@ -1,7 +1,5 @@
 """Tasks of texts: features, answers of one model and several, scores, tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

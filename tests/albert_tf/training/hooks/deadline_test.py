@@ -9,15 +9,10 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertPretrainer
-from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.training import (
-    Experiment,
     LoopSettings,
-    ModelFolders,
     OptimizerSettings,
     RunSettings,
-    TrainingData,
     run_experiment,
     running,
 )
@@ -106,21 +101,20 @@ def test_time_of_earlier_starts_counts_up_to_their_last_checkpoint(tmp_path, clo
     assert second.ends_at(6)
 
 
-@pytest.mark.parametrize(("step", "limit", "last"), [(24, 50, 25), (24, 24 * 2 + 1, 25)])
-def test_an_end_has_a_step_of_decay(tmp_path, clock, step, limit, last):
+@pytest.mark.parametrize(
+    ("seconds", "step", "limit", "last"),
+    [
+        (100, 24, 50, 25),  # More than there are: the decay has a step.
+        (100, 24, 24 * 2 + 1, 25),
+        (30, 49, 100, 97),  # By the speed.
+    ],
+)
+def test_an_end_has_a_step_of_decay(tmp_path, clock, seconds, step, limit, last):
     run = Started(tmp_path, clock, minutes=1, share=0.5, limit=limit)
     run.ends_at(1)
-    clock.now += 100  # More than there are.
+    clock.now += seconds
     assert run.ends_at(step, choose=True)
     assert with_chosen_end(run.settings).loop.num_train_steps == last
-
-
-def test_an_end_has_no_more_steps_than_asked_for(tmp_path, clock):
-    run = Started(tmp_path, clock, minutes=1, share=0.5, limit=100)
-    run.ends_at(1)
-    clock.now += 30
-    assert run.ends_at(49, choose=True)  # By the speed it would be 97.
-    assert with_chosen_end(run.settings).loop.num_train_steps == 97
 
 
 @pytest.mark.parametrize("text", ["{", '{"max_minutes": 1, "seconds": "2"}'])
@@ -138,34 +132,16 @@ def test_the_share_of_an_end_gives_its_start():
 
 
 @pytest.fixture
-def make_experiment(tiny_config, pretraining_data, tmp_path):
-    """(folder, settings of the loop, batches=) -> an experiment on made-up batches."""
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("[PAD]\n")
+def make_experiment(tiny_config, new_experiment):
+    """(folder, decay_share, settings of the loop, batches=) -> an experiment with dropout."""
     config = tiny_config.replace(hidden_dropout_prob=0.1)
 
-    def make(folder, decay_share=0.5, batches=pretraining_data, **loop):
+    def make(folder, decay_share=0.5, batches=None, **loop):
         tf.keras.utils.set_random_seed(3)
         optimizer = OptimizerSettings("lamb", 0.02, 2, schedule="wsd", decay_share=decay_share)
         loop = LoopSettings(**{"steps_per_loop": 2, "checkpoint_steps": 4, **loop})
-        data = TrainingData(
-            name="made-up batches",
-            batches=batches,
-            batch_size=8,
-            seed=3,
-            num_examples=None,
-            max_seq_length=12,
-            vocab_size=config.vocab_size,
-            must_not_change={},
-        )
-        return Experiment(
-            title="A test",
-            objective=PretrainingObjective(AlbertPretrainer(config)),
-            data=data,
-            settings=RunSettings(str(tmp_path / folder), optimizer, loop),
-            models=ModelFolders("best", "last", "loss", False, {}, str(vocabulary), {}),
-            flops_per_token=0.0,
-        )
+        data = {"batches": batches} if batches else {}
+        return new_experiment(config, folder, optimizer, loop, **data)
 
     return make
 

@@ -1,7 +1,5 @@
 """The start-up card, line by line."""
 
-from __future__ import annotations
-
 import pytest
 
 from albert_tf.analysis.costs import training_bytes

@@ -1,9 +1,6 @@
 """metrics.csv as it stands in the file, what is read of it, and the picture of its curves."""
 
-from __future__ import annotations
-
 import os
-import struct
 
 import pytest
 from matplotlib import figure as matplotlib_figure
@@ -143,17 +140,6 @@ def test_losses_and_accuracies(tmp_path, drawn):
     assert [axes.get_xlabel() for axes in (left, right)] == ["step", "step"]
     assert left.get_legend() and left.lines[1].get_marker() == "o"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_size_and_style(tmp_path, drawn):
-    (tmp_path / "metrics.csv").write_text(CSV)
-    plot_curves(str(tmp_path / "metrics.csv"), str(tmp_path / "curves.png"))
-    header = (tmp_path / "curves.png").read_bytes()[16:24]
-    assert struct.unpack(">II", header) == (1320, 480)  # 11 x 4 inches of 120 points.
-    axes = drawn[0].axes[0]
-    assert {(line.get_linewidth(), line.get_markersize()) for line in axes.lines} == {(1.2, 4)}
-    assert axes.get_legend().get_texts()[0].get_fontsize() == 8
-    assert axes.xaxis.get_gridlines()[0].get_alpha() == 0.3
 
 
 def test_a_run_without_figures(tmp_path, drawn):

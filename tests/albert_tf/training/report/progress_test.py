@@ -54,33 +54,6 @@ def test_tensorboard_and_csv(tmp_path, capsys):
     assert "evaluation at step 1000: loss 2.5000  accuracy 0.2500" in shown
 
 
-def test_a_resumed_run_drops_what_it_does_again(tmp_path):
-    first = reporter(tmp_path)
-    for step in (10, 20, 30):
-        first.train(step, {"loss": float(step), "learning_rate": 0.1, "gradient_norm": 1.0})
-    first.close()
-    second = reporter(tmp_path, start_step=20, eval_metrics=("loss", "perplexity"))
-    second.evaluation(20, {"loss": 1.0, "perplexity": 2.0})
-    second.close()
-    rows = read_metrics(str(tmp_path / "metrics.csv"))
-    assert [(row["step"], row["loss"], row["perplexity"]) for row in rows] == [
-        ("10", "10", ""),
-        ("20", "20", ""),
-        ("20", "1", "2"),
-    ]
-
-
-@pytest.mark.parametrize("torn", ["3", "30,tra", "30,train,1.5,", "\0" * 40, "30,train,\0\0,,,,\n"])
-def test_a_row_that_a_power_cut_tore(tmp_path, torn):
-    first = reporter(tmp_path)
-    first.train(10, {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 1.0})
-    first.close()
-    with open(tmp_path / "metrics.csv", "a") as file:
-        file.write(torn)
-    reporter(tmp_path, start_step=30).close()
-    assert [row["step"] for row in read_metrics(str(tmp_path / "metrics.csv"))] == ["10"]
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.4, "0:00:00"), (59.6, "0:01:00"), (3661, "1:01:01"), (86400, "24:00:00")],
@@ -137,10 +110,6 @@ def test_figures_are_made_safe(tmp_path, monkeypatch):
     found.sync()
     found.close()
     assert synced == [True]
-
-
-def test_what_is_unknown_of_a_step():
-    assert StepCost(5) == StepCost(tokens=5, flops=0.0, machine_flops_per_second=0.0)
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
