@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from data_pipeline.corpus.formats import find_format
+from data_pipeline.corpus.formats import examine
 from data_pipeline.corpus.parts import PartBuilder
 from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.streams import text_bytes
@@ -106,7 +106,7 @@ def read_blocks(
     parts: list[TextPart] = []
     in_block = stored = 0
     for path in files:
-        builder = PartBuilder(path, find_format(path, input_format, text_field))
+        builder = PartBuilder(path, *examine(path, input_format, text_field))
         with Reader(path, text_field) as reader:
             # Many lines at once while there is room, then one at a time, so that the block ends
             # with the same line as if all were read one by one.

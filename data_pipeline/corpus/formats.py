@@ -29,6 +29,10 @@ _MAX_LINE_BYTES, _MAX_JSON_BYTES = 1 << 20, 32 << 20
 _SENTENCE_END_INSIDE = re.compile(
     r"""[.!?。！？]["'”’)\]]*\s+[^\W\d_a-z]|[。！？]["'”’」』）)\]]*[^\s"'”’」』）)\]。！？]"""
 )
+_TAG = re.compile(rb"</?[A-Za-z!][^<>]*>")
+_HTML = re.compile(rb"\s*<(!doctype\s+)?html\b", re.I)
+_WRAPPED_LINE = re.compile(r"\s*\S.{58,78}[^\s.!?。！？:;\"'”’)]\s*")  # 60 to 80 characters.
+_FEW_LINES = 10
 _TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
@@ -88,6 +92,10 @@ class Format(abc.ABC):
                         f"given; {other.remedy}."
                     )
                 return
+
+    def doubt(self, beginning: Beginning) -> str:
+        """The problem of a file that this format would not read as its user means it, or ""."""
+        return ""
 
     def _divided(self, line: str) -> list[str]:
         """A line in parts of at most `line_limit`, cut at spaces, or inside a longer word."""
@@ -225,6 +233,44 @@ class Lines(Format):
         if texts:
             yield RawDocument(texts, self._are_sentences)
 
+    def doubt(self, beginning: Beginning) -> str:
+        lines = beginning.sample
+        has_tags = 2 * sum(bool(_TAG.search(line)) for line in lines) > len(lines)
+        is_short = len(lines) < _FEW_LINES
+        if has_tags and (not is_short or _HTML.match(lines[0])):
+            return "most lines hold tags, as in HTML: extract its text first (pandoc -t plain)"
+        wrapped = (_WRAPPED_LINE.fullmatch(line.decode("utf-8", "replace")) for line in lines)
+        if not is_short and 2 * sum(map(bool, wrapped)) > len(lines):
+            return "most lines end at a width inside a sentence: --input_format=wrapped joins them"
+        return ""
+
+
+class Wrapped(Format):
+    """Lines wrapped at a width, as in books and man pages, with blank lines between paragraphs. A
+    file is one document. It is never guessed.
+    """
+
+    name = "wrapped"
+
+    def detects(self, beginning: Beginning) -> bool:
+        return False
+
+    def ends_document(self, line: bytes) -> bool:
+        return False
+
+    def documents(
+        self, part: TextPart, text_field: str, report: ReadReport
+    ) -> Iterator[RawDocument]:
+        texts: list[str] = []
+        lines = map(str.strip, part.lines(report))
+        for has_text, group in itertools.groupby(lines, bool):
+            if has_text:
+                # A hyphen may be the word's own and stays: "well-", "known" -> "well-known".
+                joined = re.sub(r"(?<=\w-)\n(?=\w)", "", "\n".join(group))
+                texts += self._divided(joined.replace("\n", " "))
+        if texts:
+            yield RawDocument(texts)
+
 
 class Paragraphs(Lines):
     """One paragraph per line, a blank line between documents; plain text that was not wrapped."""
@@ -239,7 +285,7 @@ class Paragraphs(Lines):
 
 
 # In the order in which they are tried: "auto" is the first that detects a file.
-_IN_ORDER = (Parquet(), JsonLines(), Wikiextractor(), Paragraphs(), Lines())
+_IN_ORDER = (Parquet(), JsonLines(), Wikiextractor(), Wrapped(), Paragraphs(), Lines())
 FORMATS: dict[str, Format] = {each.name: each for each in _IN_ORDER}
 INPUT_FORMATS = ("auto", *reversed(FORMATS))
 
@@ -248,9 +294,16 @@ def find_format(path: str, input_format: str = "auto", text_field: str = "text")
     """The format of a file: the given one, or with "auto" the first that detects it. UserError
     where the file is surely in another one.
     """
+    return examine(path, input_format, text_field)[0]
+
+
+def examine(path: str, input_format: str, text_field: str) -> tuple[Format, str]:
+    """The format of a file, as in `find_format`, and its `doubt`."""
     with Reader(path, text_field) as reader:
         beginning = Beginning(reader)
         if input_format in FORMATS:
-            FORMATS[input_format].check(beginning)
-            return FORMATS[input_format]
-        return next(each for each in FORMATS.values() if each.detects(beginning))
+            found = FORMATS[input_format]
+            found.check(beginning)
+        else:
+            found = next(each for each in FORMATS.values() if each.detects(beginning))
+        return found, found.doubt(beginning)

@@ -13,7 +13,7 @@ _CHARACTER_BYTES = 4  # Of UTF-8, at most.
 class PartBuilder:
     """Collects the lines of one file; knows where documents end."""
 
-    def __init__(self, path: str, input_format: Format) -> None:
+    def __init__(self, path: str, input_format: Format, doubt: str = "") -> None:
         self._path, self._format = path, input_format
         self.next_line = 1  # Number of the line that comes next, or is continued.
         self.ends_document = True  # Whether one ends with the last line.
@@ -22,6 +22,8 @@ class PartBuilder:
         self.in_long_line = False  # Whether the last line is continued by what comes next.
         self.held_back = b""  # What follows its last space: the next part's, so no word is cut.
         self._restart()
+        if doubt:
+            self._problems.append((path, doubt))
 
     def _restart(self) -> None:
         self._lines: list[bytes] = []

@@ -152,6 +152,7 @@ def process_block(
     report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
     documents = documents_of_block(block, job.corpus, report, dropped)
     examples = BlockExamples(documents, settings, tokenizer, (block.group, block.index), job.fast)
+    statistics.formats.update(part.input_format for part in block.parts)
     statistics.add_documents(examples.text, tokenizer.unk_id)
     shards = []
     for copy in range(settings.dupe_factor):

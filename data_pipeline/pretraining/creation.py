@@ -205,6 +205,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
             "files": [os.path.basename(path) for path in plan.files],
             "bytes": sum(plan.sizes),
             "text_bytes": merged.text_bytes,
+            "formats": sorted(statistics.formats),
             **dict(statistics.corpus),
             "unknown_share": statistics.unknown_share,
             "held_share": statistics.held_share,

@@ -32,6 +32,7 @@ class RecordStatistics:
         # first copy hold (held_tokens), and of how many that was counted (tokens_looked_at).
         self.corpus: collections.Counter = collections.Counter()
         self.skipped: collections.Counter = collections.Counter()  # Chunks, documents, by reason.
+        self.formats: collections.Counter = collections.Counter()  # Parts of files in each format.
         # records, and their tokens, swapped pairs and predictions.
         self.records: collections.Counter = collections.Counter()
 
@@ -68,7 +69,7 @@ class RecordStatistics:
     def merge(self, other: RecordStatistics) -> None:
         """Adds the sums of other records."""
         self.label_counts += other.label_counts
-        for name in ("corpus", "skipped", "records"):
+        for name in ("corpus", "skipped", "formats", "records"):
             getattr(self, name).update(getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
@@ -78,6 +79,7 @@ class RecordStatistics:
         return {
             "corpus": dict(self.corpus),
             "skipped": dict(self.skipped),
+            "formats": dict(self.formats),
             "records": dict(self.records),
             "label_counts": base64.b64encode(counts).decode("ascii"),
         }
@@ -88,8 +90,9 @@ class RecordStatistics:
         counts = zlib.decompress(base64.b64decode(value["label_counts"]))
         statistics = cls(0)
         statistics.label_counts = np.frombuffer(counts, "<i8").astype(np.int64)
-        for name in ("corpus", "skipped", "records"):
-            setattr(statistics, name, collections.Counter(value[name]))
+        for name in ("corpus", "skipped", "formats", "records"):
+            # An earlier version noted no formats.
+            setattr(statistics, name, collections.Counter(value.get(name)))
         return statistics
 
     @property
@@ -221,6 +224,8 @@ def summary_table(manifest: dict[str, Any]) -> str:
         for name in ("documents", "sentences", "tokens")
         if name in corpus
     ]
+    if corpus.get("formats"):
+        rows.append(("format", ", ".join(corpus["formats"])))
     if "unknown_share" in corpus:
         rows.append(("share of <unk>", f"{corpus['unknown_share']:.3%}"))
     if corpus.get("held_share") is not None:

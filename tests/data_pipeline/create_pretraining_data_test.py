@@ -46,6 +46,7 @@ def test_records_and_the_next_commands(create, tmp_path):
         f"--train_data={tmp_path}/data --output_dir=RUN --train_batch_size=64 "
         "--learning_rate=0.004 --num_train_steps=20000 --num_warmup_steps=1000",
     ]
+    assert manifest["corpus"]["formats"] == ["lines"] and "format   " in shown
     assert "corpus: 100%" in errors and "warning" not in errors
     assert create("--num_processes=1")[0] == 2, "data are there already"
     assert create("--num_processes=1", "--overwrite", "--fast=off")[0] == 0

@@ -169,6 +169,6 @@ def test_reading_goes_with_a_bar(tmp_path, capsys):
 
 def test_a_corpus_is_read_as_english_unless_it_is_said():
     assert Corpus("a") == Corpus("a", "auto", "text", "en", False)
-    message = "^--input_format=html: value should be one of <auto.lines.paragraphs.wikiextractor"
+    message = "^--input_format=html: value should be one of <auto.lines.paragraphs.wrapped"
     with pytest.raises(UserError, match=message):
         Corpus("a", "html")

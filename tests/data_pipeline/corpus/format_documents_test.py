@@ -110,3 +110,10 @@ def test_problems_of_reading_come_first_and_parts_in_order():
         RawDocument(["Four."], False),
     ]
     assert report.examples == ["a.txt:3: line divided"]
+
+
+def test_wrapped_lines_are_joined_to_paragraphs_of_one_document():
+    text = "It was a well-\nknown fact. Be\n  brief.\n\n\nA - dash -\nends it.\n"
+    expected = ["It was a well-known fact. Be brief.", "A - dash - ends it."]
+    assert read(text, "wrapped") == ([expected], [])
+    assert read("\n", "wrapped") == ([], [])

@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from data_pipeline.corpus.blocks import read_blocks
 from data_pipeline.corpus.formats import FORMATS, Beginning, find_format
 from data_pipeline.errors import UserError
 
@@ -88,3 +89,22 @@ def test_a_file_that_is_surely_in_another_format_is_refused(
         return
     with pytest.raises(UserError, match=message):
         FORMATS[input_format].check(beginning)
+
+
+@pytest.mark.parametrize(
+    "line, problem",
+    [
+        ("and the men who had come up from the river with their wet boots on", "wrapped"),
+        ("The men who had come up from the river had their wet boots on.", ""),
+        ("A short line", ""),
+        ("<p class='a'>Some text</p>", "HTML"),
+        ("Is 3 < 4 or 5 > 4?", ""),
+    ],
+)
+def test_text_that_is_not_prose_in_lines_is_noticed(tmp_path, line, problem):
+    path = tmp_path / "a.txt"
+    path.write_text(f"{line}\n" * 12)
+    (block,) = read_blocks(0, [str(path)], 1 << 20)
+    assert [problem in said for _, said in block.parts[0].problems] == [True] * bool(problem)
+    (block,) = read_blocks(0, [str(path)], 1 << 20, "wrapped")
+    assert not block.parts[0].problems

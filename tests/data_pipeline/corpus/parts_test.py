@@ -110,7 +110,7 @@ def test_limits_of_lines_and_documents_in_megabytes():
         ("a.txt:2", "document longer than 16 MB, divided"),
     ]
     limits = {name: each.line_limit >> 20 for name, each in FORMATS.items()}
-    assert limits == dict(parquet=32, jsonl=32, wikiextractor=1, paragraphs=1, lines=1)
+    assert limits == dict(parquet=32, jsonl=32, wikiextractor=1, wrapped=1, paragraphs=1, lines=1)
     builder.add_from(Lines((b"a" * ((1 << 19) - 1) + b"\n") * 32), 16 << 20)
     assert builder.is_full(0) and not builder.is_full(1)
 

@@ -48,6 +48,7 @@ def test_numbers_as_labels(write):
     "content, message",
     [
         ("", r"data.tsv:1: no column 'text' \(text\)"),
+        ("text,label\na,b\n", r"data.tsv:1: the columns are separated by commas.*< .*data.tsv >"),
         ("sentence\tlabel\nx\t1\n", "data.tsv:1: no column 'text'.*sentence, label"),
         ("text\tpair\nx\t1\n", r"data.tsv:1: no column 'label' \(label\)"),
         ("text\tlabel\nx\t1\n", r"data.tsv:1: no column 'pair' \(second text\)"),
