@@ -1,4 +1,4 @@
-"""Converts a model between google-research/albert, Hugging Face and this project's own folders.
+"""Converts a model between google-research, Hugging Face, KerasHub and this project's own folders.
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
@@ -39,7 +39,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "input",
         None,
-        "Model folder, Hugging Face folder, prefix of a google-research checkpoint, or preset.",
+        "Model folder, folder of Hugging Face or KerasHub, prefix of a google-research checkpoint, "
+        "or preset.",
         required=True,
     )
     flags.DEFINE_string("output", None, "Folder to write, which must not exist yet.", required=True)

@@ -15,11 +15,13 @@ from albert_tf.checkpoints import (
     google,
     huggingface,
     huggingface_weights,
+    kerashub_weights,
     native,
     sentence_transformers,
     target_tensors,
     vocabulary,
 )
+from albert_tf.checkpoints.kerashub import KerasHub
 from albert_tf.checkpoints.source import Beside, Source
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
@@ -40,7 +42,7 @@ WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
 # A model that is to be trained may begin with new heads.
 AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
 # Names of what is not part of an encoder, in any format.
-NOT_ENCODER = ["^(?!encoder/|(bert|electra)/|(albert|bert|electra|distilbert)\\.)"]
+NOT_ENCODER = ["^(?!encoder/|(bert|electra)/|(albert|bert|electra|distilbert|model)\\.)"]
 
 
 class Native(Source):
@@ -237,12 +239,15 @@ def _lost(model: AlbertModel, stated: str | None) -> list[str]:
 
 
 # In the order in which they are tried on a path.
-FORMATS: dict[str, type[Source]] = {each.format: each for each in (Native, HuggingFace, Google)}
+FORMATS: dict[str, type[Source]] = {
+    each.format: each for each in (Native, KerasHub, HuggingFace, Google)
+}
 
 
 def recognize(path: str) -> Source:
     """The model at a path: a model folder of this project, or of a run that has its model; a folder
-    of Hugging Face's; the prefix of a checkpoint of google-research, or a folder with exactly one.
+    of Hugging Face's, or a preset of KerasHub's; the prefix of a checkpoint of google-research, or
+    a folder with exactly one.
     """
     path = atomic_folders.existing(path.rstrip("/"))
     names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
@@ -252,7 +257,8 @@ def recognize(path: str) -> Source:
     prefixes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
     raise UserError(
         f"{path} holds no model: neither {native.METADATA_FILE} (a model folder of this project), "
-        f"nor {huggingface.WEIGHTS_FILE} (Hugging Face), nor one checkpoint of google-research "
+        f"nor {huggingface.WEIGHTS_FILE} (Hugging Face), nor {kerashub_weights.WEIGHTS_FILE} "
+        "(KerasHub), nor one checkpoint of google-research "
         f"(files ending in .index: {', '.join(prefixes) or 'none'})."
     )
 

@@ -1,11 +1,12 @@
 """The tensors that the software of each format has for a model, and a check of a written file.
 
-Both lists are written down from that software's source and know nothing of names.py: reading a file
+All lists are written down from that software's source and know nothing of names.py: reading a file
 back with the table that wrote it cannot find a tensor that the table forgot.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from typing import Any
@@ -219,6 +220,47 @@ def _tf1_output(scope: str, inputs: int, outputs: int) -> Shapes:
     return {f"{scope}output_weights": [outputs, inputs], f"{scope}output_bias": [outputs]}
 
 
+def kerashub_tensors(config: dict[str, Any], task: str | None, num_classes: int = 2) -> Shapes:
+    """ "FILE/PATH" -> shape of what `save_to_preset` of KerasHub (0.32, albert_backbone.py,
+    albert_masked_lm.py, albert_text_classifier.py) writes, without an optimizer's.
+
+    config: the entry "config" of config.json. task: the class in task.json, if there is one.
+    """
+    hidden, heads, embedding = config["hidden_dim"], config["num_heads"], config["embedding_dim"]
+    by_head = [heads, hidden // heads]
+    layers: dict[str, list[list[int]]] = {
+        "reversible_embedding": [[config["vocabulary_size"], embedding]],
+        "position_embedding": [[config["max_sequence_length"], embedding]],
+        "embedding": [[config["num_segments"], embedding]],
+        "layer_normalization": [[embedding], [embedding]],
+        "dense": [[embedding, hidden], [hidden]],
+        "dense_1": [[hidden, hidden], [hidden]],
+    }
+    for number in range(config["num_groups"] * config["num_inner_repetitions"]):
+        layer = f"transformer_encoder_{number}" if number else "transformer_encoder"
+        for part in ("query", "key", "value"):
+            layers[f"{layer}/_self_attention_layer/{part}_dense"] = [[hidden, *by_head], by_head]
+        layers[f"{layer}/_self_attention_layer/output_dense"] = [[*by_head, hidden], [hidden]]
+        inner = config["intermediate_dim"]
+        layers[f"{layer}/_feedforward_intermediate_dense"] = [[hidden, inner], [inner]]
+        layers[f"{layer}/_feedforward_output_dense"] = [[inner, hidden], [hidden]]
+        for norm in ("_self_attention_layer_norm", "_feedforward_layer_norm"):
+            layers[f"{layer}/{norm}"] = [[hidden], [hidden]]
+    head: dict[str, list[list[int]]] = {}
+    if task == "AlbertMaskedLM":
+        head["masked_lm_head/_intermediate_dense"] = [[hidden, embedding], [embedding]]
+        head["masked_lm_head/_intermediate_layer_norm"] = [[embedding], [embedding]]
+        head["masked_lm_head"] = [[config["vocabulary_size"]]]
+    if task == "AlbertTextClassifier":
+        head["dense"] = [[hidden, num_classes], [num_classes]]
+    return {
+        f"{file}/layers/{layer}/vars/{index}": shape
+        for file, parts in (("model.weights.h5", layers), ("task.weights.h5", head))
+        for layer, shapes in parts.items()
+        for index, shape in enumerate(shapes)
+    }
+
+
 def check_huggingface(folder: str, dtype: str = "float32") -> int:
     """Compares a written folder with what Hugging Face's library reads from it; returns the number
     of tensors. A UserError names every one that is missing, unknown or of another shape or dtype.
@@ -252,6 +294,36 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
     }
     expected = google_tensors(config, model_name, num_classes, kind)
     _compare(written, expected, f"google-research/{kind}")
+    return len(written)
+
+
+def check_kerashub(folder: str) -> int:
+    """`check_huggingface`, of a written preset and the weights of KerasHub's classes."""
+    import h5py
+
+    def values(name: str) -> dict[str, Any]:
+        with tf.io.gfile.GFile(os.path.join(folder, name)) as file:
+            return json.load(file)
+
+    names = tf.io.gfile.listdir(folder)
+    task = values("task.json") if "task.json" in names else {"class_name": None, "config": {}}
+    written = {}
+    for name in names:
+        if name.endswith(".h5"):
+            with tf.io.gfile.GFile(os.path.join(folder, name), "rb") as file:
+                content = io.BytesIO(file.read())
+            with h5py.File(content, "r") as stored:
+                stored.visititems(
+                    lambda path, each, name=name: written.update(
+                        {f"{name}/{path}": (list(each.shape), each.dtype == "float32")}
+                        if isinstance(each, h5py.Dataset)
+                        else {}
+                    )
+                )
+    expected = kerashub_tensors(
+        values("config.json")["config"], task["class_name"], task["config"].get("num_classes", 2)
+    )
+    _compare(written, expected, "KerasHub's classes")
     return len(written)
 
 

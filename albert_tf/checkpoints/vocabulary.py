@@ -9,6 +9,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from data_pipeline.tokenizers.file_names import (
     GOOGLE_SENTENCEPIECE,
+    KERASHUB_SENTENCEPIECE,
     SENTENCEPIECE,
     SETTINGS,
     WORDPIECE,
@@ -16,6 +17,7 @@ from data_pipeline.tokenizers.file_names import (
 
 __all__ = [
     "GOOGLE_SENTENCEPIECE",
+    "KERASHUB_SENTENCEPIECE",
     "SENTENCEPIECE",
     "SETTINGS",
     "WORDPIECE",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 
-from data_pipeline.files import atomic_files
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+from data_pipeline.files import atomic_files, storage
 from data_pipeline.tokenizers import file_names, huggingface_files
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -12,10 +17,12 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length: int) -> list[str]:
     """Writes the vocabulary of a tokenizer and its settings into a folder of a format, such as
-    "google" or "huggingface"; `max_length` is the number of tokens that the model takes at most.
+    "google" or "kerashub"; `max_length` is the number of tokens that the model takes at most.
 
     Gives lines for people: what that software does otherwise, and what it has to be told.
     """
+    if software == "kerashub":
+        return _write_kerashub(tokenizer, os.path.join(folder, file_names.KERASHUB_SENTENCEPIECE))
     name = tokenizer.STORED_NAME
     if software == "google" and name == file_names.SENTENCEPIECE:
         name = file_names.GOOGLE_SENTENCEPIECE
@@ -30,6 +37,37 @@ def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length
     if software == "google":
         return [*_of_google(tokenizer), *_of_rules(tokenizer, "google-research/albert", "google")]
     return []
+
+
+def _write_kerashub(tokenizer: Tokenizer, path: str) -> list[str]:
+    """Writes a SentencePiece model that has lower case in its own rules, which KerasHub lacks."""
+    content, settings = tokenizer.content(), tokenizer.settings
+    if settings.lower:
+        content = with_lower_case(content)
+    storage.make_folder(os.path.dirname(path))
+    atomic_files.write_bytes(path, content)
+    stored = settings.json_bytes(hashlib.sha256(content).hexdigest())
+    atomic_files.write_bytes(os.path.join(os.path.dirname(path), file_names.SETTINGS), stored)
+    lines = _of_rules(tokenizer, "KerasHub", "plain")
+    if settings.strip_accents:
+        lines.append("KerasHub keeps accents, which this tokenizer drops: there, texts with these "
+                     "have other ids.")  # fmt: skip
+    return lines
+
+
+def with_lower_case(content: bytes) -> bytes:
+    """A SentencePiece model whose own normalization is nmt_nfkc_cf: NFKC and folded case."""
+    rules = io.BytesIO()
+    # SentencePiece compiles its rules where it trains; the text does not matter.
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c d e f"] * 9), model_writer=rules, vocab_size=20,
+        hard_vocab_limit=False, normalization_rule_name="nmt_nfkc_cf", minloglevel=2,
+    )  # fmt: skip
+    parse = sentencepiece_model_pb2.ModelProto.FromString
+    model, folding = parse(content), parse(rules.getvalue()).normalizer_spec
+    model.normalizer_spec.name = folding.name
+    model.normalizer_spec.precompiled_charsmap = folding.precompiled_charsmap
+    return model.SerializeToString(deterministic=True)
 
 
 def _of_rules(tokenizer: Tokenizer, software: str, rules: str) -> list[str]:

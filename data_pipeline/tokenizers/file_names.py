@@ -4,4 +4,5 @@ SENTENCEPIECE = "spiece.model"
 WORDPIECE = "vocab.txt"
 MANIFEST = "vocabulary.json"  # In a folder that train_vocabulary wrote.
 GOOGLE_SENTENCEPIECE = "30k-clean.model"  # In the archives of google-research/albert.
+KERASHUB_SENTENCEPIECE = "assets/tokenizer/vocabulary.spm"  # In presets of KerasHub.
 SETTINGS = "tokenizer_settings.json"  # tokenizer.json is one of another format, Hugging Face's.
