@@ -151,12 +151,11 @@ def evaluate_model(
 
 def _finished_model(source: Source, packed: bool) -> tuple[AlbertPretrainer, str | None]:
     """The model of a source, and the fingerprint of its vocabulary, if that is known."""
-    metadata = source.metadata()
-    if not metadata:  # It is not a folder of this project.
+    if not source.is_own:
         model = AlbertPretrainer(source.config(), packed=packed)
         InitialModel(init_checkpoint=source.path).load_weights(model)
         return model, source.vocab_file and load_tokenizer(source.vocab_file).fingerprint
-    model = native.load_model(source.path, packed)
+    model, metadata = native.load_model(source.path, packed), source.metadata()
     if not isinstance(model, AlbertPretrainer):
         raise UserError(f"{source.path} holds a model for {metadata['task']}, not for pretraining.")
     return model, metadata.get("vocab_fingerprint")

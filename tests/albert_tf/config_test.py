@@ -129,7 +129,7 @@ def test_hugging_faces_file(tmp_path):
     assert read_huggingface(tmp_path).hidden_act == "gelu"
     assert read_huggingface(tmp_path, hidden_act="gelu_pytorch_tanh").hidden_act == "gelu"
     for values, message in (
-        ({"model_type": "bert"}, "model_type is 'bert', not 'albert'"),
+        ({"model_type": "gpt2"}, "model_type is 'gpt2', not one of albert, bert"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu_pytorch_tanh"),
         ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "layer 15 is in another group"),
