@@ -7,10 +7,20 @@ the choice of Keras is made at once.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from albert_tf import keras_choice, moved
-from data_pipeline.quiet import prepare_if_program
+
+try:
+    from data_pipeline.quiet import prepare_if_program
+except ModuleNotFoundError:
+    _found = importlib.util.find_spec("data_pipeline")
+    _folders = (_found.submodule_search_locations if _found else None) or ["A module"]
+    raise ImportError(
+        f"{_folders[0]} hides the package data_pipeline, a part of albert-tf. Rename that folder, "
+        "or start Python in another one."
+    ) from None
 
 __version__ = "0.1.0"
 

@@ -13,10 +13,10 @@ import difflib
 import importlib.util
 import runpy
 import sys
-import sysconfig
 from pathlib import Path
 
 from albert_tf import __version__
+from data_pipeline.files.shared_files import RECIPES, shared_folder
 from data_pipeline.quiet import prepare_program
 
 # Name -> module, in the order in which a project uses them.
@@ -50,10 +50,8 @@ def help_text() -> str:
         "Commands:",
     ]
     lines += [f"  {name:<{width}}  {_summary(module)}" for name, module in COMMANDS.items()]
-    in_source, installed = Path(__file__).parents[1], Path(sysconfig.get_path("data"))
-    for folder in (in_source / "configs", installed / "share" / "albert-tf" / "configs"):
-        if folder.is_dir():
-            return "\n".join([*lines, "", f"Recipes, for --flagfile: {folder}"])
+    if folder := shared_folder(RECIPES):
+        lines += ["", f"Recipes, for --flagfile: {folder}"]
     return "\n".join(lines)
 
 

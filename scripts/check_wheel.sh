@@ -18,6 +18,8 @@ mkdir "$work/source"
 for name in pyproject.toml README.md LICENSE albert_tf data_pipeline export configs; do
     cp -R "$root/$name" "$work/source"
 done
+mkdir "$work/source/demo"
+cp -R "$root/demo/tickets" "$work/source/demo"
 unset PYTHONPATH
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 "${found#* }" -m venv "$work/venv"
@@ -44,8 +46,14 @@ test -s run/model/model.json
 if [ -e "$root/albert_tf/weights/albert-small-en/model.safetensors" ]; then
     HF_HUB_OFFLINE=1 TF_CPP_MIN_LOG_LEVEL=3 "$bin/python" -c '
 import albert_tf
-print(albert_tf.MaskFiller("albert-small-en")("The capital of France is the city of [MASK]."))'
+albert_tf.quiet()
+print(albert_tf.MaskFiller()("He studied at the [MASK] of Oxford.", top_k=3))
+texts = ["Somebody plays music.", "The stock market fell today."]
+print(albert_tf.SentenceEmbedder().similarity(["A man is playing a guitar."] * 2, texts))'
+    "$bin/albert-tf" finetune --task=tsv --init_checkpoint=albert-small-en --output_dir=tickets --max_seq_length=32 \
+        --train_file=example:tickets/train.tsv --dev_file=example:tickets/dev.tsv --num_train_steps=2
 fi
+"$bin/albert-tf" finetune --flagfile=finetune_mrpc --output_dir=none --print_flags | grep -F '"task": "mrpc"'
 # What an extra brings is asked for in one sentence.
 if "$bin/albert-tf" serve --model=any=run 2>error.txt; then exit 1; fi
 cat error.txt

@@ -37,6 +37,7 @@ DISTRIBUTIONS = {
     "google_crc32c": "google-crc32c",
     "grpc": "grpcio",
     "huggingface_hub": "huggingface-hub",
+    "keras": "tensorflow",  # Which needs it, from 2.16 on.
     "prometheus_client": "prometheus-client",
     "sklearn": "scikit-learn",
     "tensorflow_addons": "tensorflow-addons",
@@ -323,6 +324,10 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
     assert {str(path) for path in expected} <= set(wheel)
     in_the_clone_alone = ("benchmarks", "configs", "demo", "experiments", "tests")
     assert not [name for name in wheel if name.startswith(in_the_clone_alone)]
+    assert {f"{name}/py.typed" for name in PACKAGES} <= set(wheel)
+    shared = {"dev.tsv", "train.tsv"}
+    assert shared < {Path(name).name for name in wheel if "/share/albert-tf/tickets/" in name}
+    assert metadata["Keywords"] and "Typing :: Typed" in metadata.get_all("Classifier")
     recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}
     files = {path.name for path in (ROOT / "configs").glob("*.flags")}
     # Those of the demonstration and of `make weights` need a clone, and name files in it.

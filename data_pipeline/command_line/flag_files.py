@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import storage
+from data_pipeline.files import shared_files, storage
 
 _FLAG = re.compile(r"--?[A-Za-z]\w*(=.*)?")
+_EXAMPLE = re.compile(r"(--?[A-Za-z]\w*=)example:(.+)")
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?", re.DOTALL)
 
 
@@ -33,12 +34,17 @@ def expand(argv: Sequence[str]) -> list[Argument]:
     with # or // are comments. Other lines, and files that cannot be read, are a UserError.
 
         ["--seed=1", "--flagfile=base.flags"] -> --seed=1, and each flag of base.flags
+
+    A recipe of the project is found by its name, an example file as "example:tickets/dev.tsv".
     """
     arguments = []
     words = iter(argv)
     for word in words:
         found = _FLAG_FILE.fullmatch(word)
         if not found:
+            of_example = _EXAMPLE.fullmatch(word)
+            if of_example:
+                word = of_example[1] + shared_files.example(of_example[2])
             arguments.append(Argument(word))
             continue
         path = next(words, "") if found[1] is None else found[1]
@@ -49,6 +55,8 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
     """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
     path = os.path.expanduser(path)  # The shell leaves the ~ of --flagfile=~/a.
+    if not storage.exists(path):
+        path = shared_files.recipe(path)
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")
     try:

@@ -1,5 +1,6 @@
 """The command `albert-tf`: it knows every program, and runs each as `python -m` does."""
 
+import os
 import re
 import subprocess
 import sys
@@ -65,3 +66,12 @@ def test_an_unknown_command_is_one_sentence(monkeypatch, capsys):
 def test_version(monkeypatch, capsys):
     call(monkeypatch, "--version")
     assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_a_folder_that_hides_a_package_is_named(tmp_path):
+    (tmp_path / "data_pipeline").mkdir()
+    (tmp_path / "data_pipeline" / "__init__.py").touch()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "albert_tf.describe"]
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert f"ImportError: {tmp_path}/data_pipeline hides the package" in process.stderr

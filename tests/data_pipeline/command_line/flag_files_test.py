@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from data_pipeline.command_line.flag_files import Argument, expand
@@ -88,3 +90,14 @@ def test_files_that_are_wrong(write, argv, message):
 def test_which_flag_an_argument_sets(text, sets):
     assert Argument(text).sets("seed") is sets
     assert not Argument("--axb=1").sets("a.b")
+
+
+@pytest.mark.parametrize("name", ["finetune_mrpc", "configs/finetune_mrpc.flags"])
+def test_recipes_and_examples_are_found_from_anywhere(write, name):
+    found = expand([f"--flagfile={name}", "--train_file=example:tickets/train.tsv"])
+    assert Argument("--task=mrpc") == Argument(found[0].text)
+    assert found[0].place.endswith("/configs/finetune_mrpc.flags:3")
+    path = found[-1].text.removeprefix("--train_file=")
+    assert path.endswith("tickets/train.tsv") and Path(path).is_file()
+    write("finetune_mrpc", "--task=own\n")
+    assert expand(["--flagfile=finetune_mrpc"]) == [Argument("--task=own", "finetune_mrpc:1")]
