@@ -87,7 +87,7 @@ def _card(
     passes = "not counted (--train_text)"
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
-        passes = f"{num_seen / data.num_examples:.1f}"
+        passes = f"{num_seen / data.num_examples:.{1 if num_seen >= data.num_examples else 2}f}"
     has_order = data.sentence_objective != "none"
     first_loss, terms = objective.first_loss(data.vocab_size, has_order)
     return {

@@ -122,7 +122,8 @@ def nothing_learned(results: list[Result]) -> str | None:
 def _warning(folder: str, reason: str, is_last: bool) -> str:
     """The warning that a run has learned nothing: the reason, and what to do."""
     remedy = (
-        "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
+        "Small models may need a higher rate (--learning_rate=1e-4 to 3e-4) or more updates; large "
+        "ones need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
         "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags "
         "have it. More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
     )

@@ -83,7 +83,8 @@ class Reporter:
         share = 0.0
         if self._cost.machine_flops_per_second:
             share = self._cost.flops * steps_per_second / self._cost.machine_flops_per_second
-            speed += f" ({share:.0%} of matmul)"
+            if share <= 1:  # More: the machine was busy while its speed was measured.
+                speed += f" ({share:.0%} of matmul)"
         figures = {"loss": f"{metrics['loss']:.4f}", "lr": f"{metrics['learning_rate']:.2e}"}
         self._bar.set_postfix_str(
             "  ".join([*(f"{name} {value}" for name, value in figures.items()), speed]),
