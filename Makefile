@@ -112,4 +112,4 @@ compatibility:
 	done
 
 clean:
-	rm -rf .venv-* demo_out .pytest_cache .ruff_cache .mypy_cache build *.egg-info
+	rm -rf .venv-* .cache demo_out .pytest_cache .ruff_cache .mypy_cache build *.egg-info

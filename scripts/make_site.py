@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def linked(document: Path) -> set[Path]:
     """The files that a document links to."""
-    targets = re.findall(r"\]\((?!https?:)([^)#\s]+)", document.read_text("utf-8"))
+    targets = re.findall(r"\]\((?!https?:)([^)#\s]+\.\w+)[)#]", document.read_text("utf-8"))
     return {(document.parent / target).resolve() for target in targets}
 
 
@@ -30,7 +30,10 @@ def copy_documents(folder: Path) -> None:
         copy = folder / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-        if path.suffix == ".md":
+        if path.suffix == ".ipynb":  # MkDocs resolves the links of Markdown only.
+            text = re.sub(r"(\]\([\w./]+)\.(md|ipynb)\b", r"\1.html", path.read_text("utf-8"))
+            copy.write_text(text, "utf-8")
+        if path.suffix in (".md", ".ipynb"):
             waiting |= linked(path) - done
 
 
