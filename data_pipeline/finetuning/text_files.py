@@ -68,7 +68,7 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
     """The place of a column in the header of a file; UserError unless it is there once. `meaning`
     says what it is read for, as in "label".
     """
-    if len(header) == 1 and name in header[0].split(","):
+    if name not in header and len(header) == 1 and name in header[0].split(","):
         raise UserError(
             f"{path}:1: the columns are separated by commas, not by tabs. Make a TSV file of it: "
             "python -c \"import csv, sys; [print(*(' '.join(f.split()) for f in row), sep='\\t') "

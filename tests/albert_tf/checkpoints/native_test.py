@@ -27,6 +27,7 @@ def test_round_trip_and_replacement(tiny_config, vocab_file, tmp_path):
         "task": "classification",
         "num_classes": 3,
         "dropout_rate": 0.2,
+        "multi_label": False,
         "labels": ["a", "b", "c"],
     }
     loaded = native.load_model(folder)
