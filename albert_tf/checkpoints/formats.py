@@ -183,8 +183,12 @@ class Google(Source):
         bundle.check_exists(prefix)
         folder = os.path.dirname(prefix)
         vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
-        configs = (_in(folder, name) for name in google.CONFIG_FILES.values())
-        return cls(prefix, next(filter(None, configs), None), vocab_file)
+        return cls(prefix, cls._find_config(folder), vocab_file)
+
+    @staticmethod
+    def _find_config(folder: str) -> str | None:
+        paths = (_in(folder, name) for name in google.CONFIG_FILES.values())
+        return next(filter(None, paths), None)
 
     def config(self) -> AlbertConfig:
         if self.config_file is None and (config := google.electra_config(self.path)):
@@ -223,8 +227,8 @@ class Google(Source):
     @classmethod
     def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
         classes = getattr(model, "num_classes", 2)
-        configs = (_in(folder, name) for name in google.CONFIG_FILES.values())
-        config_file = next(filter(None, configs))
+        config_file = cls._find_config(folder)
+        assert config_file is not None  # `save` wrote it.
         prefix = os.path.join(folder, google.PREFIX)
         count = target_tensors.check_google(prefix, config_file, type(model).__name__, classes)
         kind = os.path.basename(config_file).partition("_")[0]

@@ -17,6 +17,7 @@ from albert_tf.checkpoints.huggingface_config import as_groups, to_huggingface
 from albert_tf.checkpoints.names import check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
+from albert_tf.config_file import GOOGLE_CONFIGS
 from albert_tf.errors import UserError, warn_once
 from albert_tf.models import (
     AlbertClassifier,
@@ -40,8 +41,7 @@ HEADS = ("classifier", "regression", "multiple_choice")
 # beginnings of our names of what its models do not have.
 CONFIG_FILES = {
     "albert": "albert_config.json",
-    "bert": "bert_config.json",
-    "electra": "electra_config.json",
+    **{config["model_type"]: name for name, config in GOOGLE_CONFIGS.items()},
 }
 _OTHER_GELU = {"albert": "gelu_erf", "bert": "gelu_erf", "electra": "gelu"}
 _WITHOUT: dict[str, tuple[str, ...]] = {

@@ -309,9 +309,9 @@ def test_neither_a_path_nor_a_repository(mirror, use, tmp_path):
         UserError, match="someone/else is not a path here, and cannot be downloaded"
     ):
         locate("someone/else")
-    (tmp_path / "work").mkdir()
+    (tmp_path / "runs").mkdir()
     with pytest.raises(UserError, match="does not exist"):
-        locate(f"{tmp_path}/work/model")
+        locate(f"{tmp_path}/runs/model")
     assert not hub.is_repository("tests/model")
 
 
