@@ -72,6 +72,7 @@ def define_flags() -> None:
     flags.group("Benchmark")
     flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("preset", "albert-base-v2", "Architecture.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
@@ -95,6 +96,7 @@ def main() -> None:
             _keep_batches(data, batch_size, batches)
             for precision in FLAGS.precisions:
                 case = {
+                    "preset": FLAGS.preset,
                     "data": data,
                     "batches": batches,
                     "batch_size": batch_size,

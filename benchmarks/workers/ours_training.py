@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import threading
+import traceback
 
 import numpy as np
 import protocol
@@ -45,7 +46,7 @@ def _make_run(case):
     keras.backend.clear_session()
     mixed = case["precision"] == "bfloat16"
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")
-    config = get_preset("albert-base-v2").replace(recompute=KIND == "recompute")
+    config = get_preset(case["preset"]).replace(recompute=KIND == "recompute")
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with strategy.scope():
         task = PretrainingObjective(AlbertPretrainer(config))
@@ -117,10 +118,10 @@ class _Gated:
     def __getattr__(self, name):
         return getattr(self._stepper, name)
 
-    def train(self, iterator, num_steps):
+    def train(self, *arguments):
         self.stopped.release()
         self.go.acquire()
-        return self._stepper.train(iterator, num_steps)
+        return self._stepper.train(*arguments)
 
 
 def _loop(stepper, case):
@@ -142,8 +143,9 @@ def _loop(stepper, case):
     def train_or_end():
         try:
             train(gated, data, None, settings, tempfile.mkdtemp(), cost)
-        finally:
-            os._exit(1)  # Only an error ends the loop; a turn would wait forever.
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)  # Only an error ends the loop; a turn would wait forever.
 
     threading.Thread(target=train_or_end, daemon=True).start()
     gated.stopped.acquire()
