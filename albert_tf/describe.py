@@ -1,7 +1,7 @@
 """Prints the costs of a model: parameters by part, arithmetic, memory; and the paper's tables.
 
 python -m albert_tf.describe --preset=albert-base-v2 --batch_size=8 --max_seq_length=128
-python -m albert_tf.describe --paper_table=3
+python -m albert_tf.describe --paper_table=sharing
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from albert_tf.analysis.costs import (
     masked_lm_flops_per_prediction,
     training_bytes,
 )
-from albert_tf.analysis.paper_tables import TABLES, paper_table
+from albert_tf.analysis.paper_tables import NAMES, paper_table
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.pretrained.presets import BASELINE, PAPER_BASELINES, PRESETS, get_preset
@@ -34,18 +34,18 @@ def define_flags() -> None:
     flags.group("What to tell")
     flags.DEFINE_integer("batch_size", 32, "Number of sequences in a training step.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 512, "Number of tokens in a sequence.", lower_bound=1)
-    numbers = [str(number) for number in TABLES]
     flags.DEFINE_enum(
         "paper_table",
         None,
-        numbers,
-        "Number of a table of the paper to print instead of a model's costs.",
+        list(NAMES),
+        "Table of the paper to print instead of a model's costs, by its number in the ICLR version "
+        "or by name.",
     )
 
 
 def main() -> None:
     if FLAGS.paper_table:
-        print(paper_table(int(FLAGS.paper_table)))
+        print(paper_table(FLAGS.paper_table))
         return
     if bool(FLAGS.preset) == bool(FLAGS.config_file):
         raise UserError("pass one of --preset and --config_file, or --paper_table.")
