@@ -1,10 +1,11 @@
-"""Bootstrap intervals of the difference between two ways to answer the same examples."""
+"""Intervals of the difference between two ways: by bootstrap over examples, by t over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy import stats
 
 Score = Callable[[np.ndarray, np.ndarray], float]
 
@@ -42,3 +43,11 @@ def paired_interval(
         differences.append(median_difference(score, labels[places], *sampled))
     low, high = np.percentile(differences, [2.5, 97.5])
     return float(low), float(high)
+
+
+def t_interval(differences: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean of paired differences, at least two: Student's t."""
+    count, mean = len(differences), float(np.mean(differences))
+    error = float(np.std(differences, ddof=1)) / count**0.5
+    width = float(stats.t.ppf(0.975, count - 1)) * error
+    return mean - width, mean + width

@@ -1,0 +1,335 @@
+"""Cells as commands of the programs, run one after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from albert_tf.analysis.costs import pretraining_flops_per_token
+from albert_tf.checkpoints import native
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.runs.results import read_results
+from albert_tf.pretrained.presets import get_preset
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from data_pipeline.corpus.blocks import match_files
+from data_pipeline.errors import UserError
+from data_pipeline.settings import Settings, setting
+from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.paper.tables import PAPER_FLAGS, SMALL, SMALL_FLAGS, TABLES, Cell, Table
+
+ROOT = Path(__file__).parents[2]
+PAIRS = ("nsp", "sop")  # Objectives of sentence pairs.
+Command = tuple[str, ...]  # A module and its flags.
+# Text, sentence objective: of a folder of records. Texts are named in `Lab.text`.
+Data = tuple[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lab(Settings):
+    """What all runs of a command share."""
+
+    corpus: str = setting("", "Text files to train on: globs, separated by commas.")
+    heldout: str = setting("", "Text files of other documents.")
+    more_corpus: str = setting("", "Text of another domain, for --table=data.")
+    more_heldout: str = setting("", "Held-out text of the other domain.")
+    vocab_file: str = setting("", "Vocabulary; without one, it is made of --corpus.")
+    vocab_size: int = setting(0, "Number of its pieces; 0: 8,000, for the paper's cells 30,000.")
+    max_seq_length: int = setting(0, "Number of tokens in a sequence; 0: 128, or 512.")
+    tokens: float = setting(0.0, "Millions of tokens in a run; 0: as the table says.")
+    shape: str = setting(
+        "small", "small: cells for a CPU. paper: print the paper's.", one_of=("small", "paper")
+    )
+    tasks: tuple[str, ...] = setting((), "Tasks to fine-tune every run on, such as sst-2.")
+    data_dir: str = setting("", "Folder of the files of --tasks.")
+    output_dir: str = setting("paper_out", "Folder of vocabulary, records and runs.")
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the cells are for a CPU."""
+        return self.shape == "small"
+
+    @property
+    def vocabulary(self) -> Path:
+        """The vocabulary, given or to be made."""
+        return Path(self.vocab_file or Path(self.output_dir) / "vocabulary" / "spiece.model")
+
+    @functools.cached_property
+    def num_pieces(self) -> int:
+        """V, of the vocabulary that is given, or that is to be made."""
+        if self.vocab_file:
+            return load_tokenizer(self.vocab_file).vocab_size
+        return self.vocab_size or (8000 if self.is_small else 30_000)
+
+    @property
+    def length(self) -> int:
+        """S, tokens in a sequence."""
+        return self.max_seq_length or (128 if self.is_small else 512)
+
+    def text(self, name: str) -> str:
+        """The patterns of a text: train, both (train and the other domain), heldout or more (the
+        other domain's held-out text).
+        """
+        more = {"both": self.more_corpus, "more": self.more_heldout}.get(name, "-")
+        if not self.corpus or not self.heldout or not more:
+            needed = "--more_corpus and --more_heldout" if not more else "--corpus and --heldout"
+            raise UserError(f"{needed} are missing: text files to train on, and others.")
+        texts = {"train": self.corpus, "both": f"{self.corpus},{more}", "more": more}
+        return texts.get(name, self.heldout)
+
+    def records(self, data: Data) -> Path:
+        """The folder of records."""
+        return Path(self.output_dir) / "records" / f"{'_'.join(data)}_{self.length}"
+
+    def data_commands(self, needed: list[Data]) -> Iterator[tuple[Path, Command]]:
+        """What is made, and the command that makes it: the vocabulary and records."""
+        vocabulary = command(
+            "data_pipeline.train_vocabulary",
+            input=self.text("train"),
+            output_dir=self.vocabulary.parent,
+            vocab_size=self.num_pieces,
+            input_sentence_size=300_000,
+        )
+        if not self.vocab_file:
+            yield self.vocabulary, vocabulary
+        for data in dict.fromkeys(needed):
+            records = command(
+                "data_pipeline.create_pretraining_data",
+                input=self.text(data[0]),
+                vocab_file=self.vocabulary,
+                output_dir=self.records(data),
+                max_seq_length=self.length,
+                sentence_objective=data[1],
+            )
+            yield self.records(data) / "manifest.json", records
+
+
+def command(module: str, **flags: object) -> Command:
+    """A program with flags; those without a value are left out."""
+    return (module, *(f"--{name}={value}" for name, value in flags.items() if value != ""))
+
+
+@functools.cache
+def fingerprint(patterns: str) -> str:
+    """A hash of the names and sizes of text files, wherever they are."""
+    sizes = [(os.path.basename(path), os.path.getsize(path)) for path in match_files(patterns)]
+    return _hash(sizes)
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A cell with a seed, in a lab. Its folder is named by its settings, so that cells of two
+    tables that are the same are one run.
+    """
+
+    lab: Lab
+    table_name: str
+    cell: Cell
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """ "depth, 4 layers, seed 1"."""
+        return f"{self.table_name}, {self.cell.name}, seed {self.seed}"
+
+    @property
+    def table(self) -> Table:
+        """Its table."""
+        return TABLES[self.table_name]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of all that the run makes."""
+        return Path(self.lab.output_dir) / "runs" / self.key
+
+    @property
+    def model(self) -> Path:
+        """The folder of its model, in that of its pre-training."""
+        return self.folder / "run" / native.RUN_MODEL
+
+    @functools.cached_property
+    def parent(self) -> Run | None:
+        """The run whose model it begins from."""
+        cells = self.table.small if self.lab.is_small else self.table.paper
+        found = [cell for cell in cells if cell.name == self.cell.start]
+        return dataclasses.replace(self, cell=found[0]) if found else None
+
+    @property
+    def config(self) -> AlbertConfig:
+        """The architecture."""
+        base = SMALL if self.lab.is_small else get_preset(self.table.base).to_dict()
+        return AlbertConfig(**{**base, **self.cell.model, "vocab_size": self.lab.num_pieces})
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """Flags of run_pretraining that are not about architecture, data and folders."""
+        flags: dict[str, Any] = {**(SMALL_FLAGS if self.lab.is_small else PAPER_FLAGS)}
+        if self.lab.is_small:
+            tokens = 1e6 * (self.lab.tokens or self.table.tokens)
+            batch = flags["train_batch_size"] * self.lab.length
+            flags["num_train_steps"] = max(1, round(tokens / batch))
+        return {**flags, **self.cell.flags, "seed": self.seed}
+
+    @property
+    def flops(self) -> float:
+        """Operations of its pre-training."""
+        sequences = self.flags["num_train_steps"] * self.flags["train_batch_size"]
+        predictions = round(0.15 * self.lab.length)
+        per_token = pretraining_flops_per_token(self.config, self.lab.length, predictions)
+        return sequences * self.lab.length * per_token
+
+    @property
+    def data(self) -> list[Data]:
+        """Its records: to train on, held out, then those that only `measure` needs."""
+        own = self.cell.objective
+        found = [("both" if self.cell.more else "train", own), ("heldout", own)]
+        if self.table.has_pairs:
+            found += [("train", each) for each in PAIRS]
+            found += [("heldout", each) for each in ("none", *PAIRS)]
+        if any(cell.more for cell in self.table.small):
+            found.append(("more", own))
+        return found
+
+    @functools.cached_property
+    def settings(self) -> dict[str, str]:
+        """What decides the figures, by name."""
+        lab, defaults = self.lab, AlbertConfig(vocab_size=1).to_dict()
+        model = {n: v for n, v in self.config.to_dict().items() if v != defaults[n]}
+        return {
+            "texts": " ".join(f"{text}:{fingerprint(lab.text(text))}:{o}" for text, o in self.data),
+            "vocabulary": fingerprint(lab.vocab_file) if lab.vocab_file else "made",
+            "vocab_size": str(lab.num_pieces),
+            "max_seq_length": str(lab.length),
+            "start": self.parent.key if self.parent else "starting weights",
+            **{name: str(value) for name, value in model.items()},
+            **{name: str(value) for name, value in self.flags.items()},
+            "tasks": " ".join(lab.tasks),
+        }
+
+    @property
+    def key(self) -> str:
+        """Hash of the settings."""
+        return _hash(self.settings)
+
+    def commands(self) -> Iterator[tuple[Path, Command]]:
+        """What is made, and the command that makes it, in order."""
+        yield from self.lab.data_commands(self.data)
+        config = self.folder / "config.json"
+        train, heldout, *_ = map(self.lab.records, self.data)
+        start = self.parent.model if self.parent else self.folder / "start"
+        starting_weights = command(
+            "albert_tf.make_starting_weights",
+            config_file=config,
+            train_data=train,
+            output_dir=start,
+            seed=self.seed,
+            overwrite="true",  # Of an interrupted start.
+        )
+        if self.lab.is_small and not self.parent:
+            yield start / "model.json", starting_weights
+        pretraining = command(
+            "albert_tf.run_pretraining",
+            config_file=config,
+            init_checkpoint=start if self.lab.is_small or self.parent else "",
+            train_data=train,
+            eval_data=heldout,
+            output_dir=self.model.parent,
+            **self.flags,
+        )
+        yield self.model / "model.json", pretraining
+        if self.data[2:]:
+            yield self.folder / "measured.json", self._measure()
+        for task in self.lab.tasks:
+            yield self.folder / task / "results.json", self._finetune(task)
+
+    def _measure(self) -> Command:
+        more = [(text, str(self.lab.records((text, each)))) for text, each in self.data[2:]]
+        return command(
+            "experiments.paper.measure",
+            model=self.model,
+            objective=self.cell.objective,
+            train_data=",".join(path for text, path in more if text == "train"),
+            eval_data=",".join(path for text, path in more if text != "train"),
+            output=self.folder / "measured.json",
+        )
+
+    def _finetune(self, task: str) -> Command:
+        recipe: dict[str, Any] = {"flagfile": f"configs/finetune_{task}.flags"}
+        if self.lab.is_small:
+            recipe = {"learning_rate": 0.0001, "num_train_epochs": 3, "max_seq_length": 128}
+        return command(
+            "albert_tf.run_finetuning",
+            **recipe,
+            task=task,
+            data_dir=self.lab.data_dir,
+            init_checkpoint=self.model,
+            output_dir=self.folder / task,
+            seed=self.seed,
+        )
+
+    def make(self) -> None:
+        """Runs the commands whose results are not there; what was interrupted goes on. A run that
+        it begins from is made first, if its model is not there.
+        """
+        if self.parent and not self.parent.model.exists():
+            self.parent.make()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.config.to_json_file(str(self.folder / "config.json"))
+        for made, needed in self.commands():
+            if not made.exists():
+                run_program(needed, self.folder / "log")
+
+    def figures(self) -> dict[str, float]:
+        """The held-out figures of the finished run, and the scores of its tasks."""
+        rows = read_metrics(str(self.model.parent / METRICS_FILE))
+        last = [row for row in rows if row["split"] == "eval"][-1]
+        kinds = ("masked_lm_", "sentence_order_", "next_sentence_")
+        found = {n: float(value) for n, value in last.items() if n.startswith(kinds) and value}
+        if self.data[2:]:
+            found |= json.loads((self.folder / "measured.json").read_text(encoding="utf-8"))
+        for task in self.lab.tasks:
+            for result in read_results(str(self.folder / task)):
+                found[f"{task}.{result.split}"] = result.best.metrics[result.key] or 0.0
+        return found
+
+
+def run_program(program: Command, log: Path) -> None:
+    """Runs a program of this project to its end, its messages in a file."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with open(log, "a", encoding="utf-8") as messages:
+        print(f"$ {shown(program)}", file=messages, flush=True)
+        words = [sys.executable, "-m", *program]
+        ended = subprocess.run(words, env=variables, stdout=messages, stderr=messages)
+    if ended.returncode:
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
+        raise UserError(f"{program[0]} ended with code {ended.returncode}, see {log}. {last}")
+
+
+def shown(program: Command) -> str:
+    """A program with its flags as a line of a shell."""
+    return f"python -m {shlex.join(program)}"
+
+
+def script(runs: list[Run]) -> Iterator[str]:
+    """Lines of a shell script that makes runs, with their configurations."""
+    made: set[Path] = set()
+    for run in runs:
+        needed = dict(run.commands())
+        config = shlex.quote(str(run.folder / "config.json"))
+        yield f"\n# {run.name}\nmkdir -p {shlex.quote(str(run.folder))}"
+        yield f"echo '{json.dumps(run.config.to_dict())}' > {config}"
+        yield from (shown(each) for path, each in needed.items() if path not in made)
+        made |= needed.keys()

@@ -1,0 +1,110 @@
+"""Rows of runs.csv as a table: paper | ours | difference | 95 % interval | same direction?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from experiments.paper.rows import Rows, pairs_of
+from experiments.paper.tables import BETTER, SAME, WORSE, Cell, Table
+from experiments.weights.intervals import t_interval
+
+_NOISE = 0.2  # Points of the paper's figures, whose spread it does not print.
+# Cell -> seed -> figure.
+Figures = dict[str, dict[int, float]]
+
+
+def rows_of(name: str, rows: Rows) -> Rows:
+    """The rows of a table that are comparable with its last one."""
+    of_table = [row for row in rows if row["table"] == name]
+
+    def sitting(row: dict[str, str]) -> list[str]:
+        settings = pairs_of(row["settings"])
+        return [settings[each] for each in ("vocabulary", "max_seq_length", "num_train_steps")]
+
+    return [row for row in of_table if sitting(row) == sitting(of_table[-1])]
+
+
+def figures_by_seed(rows: Rows, figure: str) -> Figures:
+    """A figure of every cell and seed; accuracies in percent."""
+    found: Figures = {}
+    for row in rows:
+        if value := pairs_of(row["figures"]).get(figure):
+            percent = 100 if figure.endswith("accuracy") else 1
+            found.setdefault(row["cell"], {})[int(row["seed"])] = percent * float(value)
+    return found
+
+
+def table_rows(table: Table, rows: Rows) -> list[dict[str, str]]:
+    """The lines of a table: one for each figure and cell that has rows."""
+    lines = []
+    for place, figure in enumerate(table.figures):
+        found = figures_by_seed(rows, figure)
+        for cell in table.small:
+            if seeds := found.get(cell.name):
+                mean = sum(seeds.values()) / len(seeds)
+                line = {
+                    "row": cell.name,
+                    "measured": figure,
+                    f"paper ({table.printed})": f"{(*cell.paper, *[''] * 9)[place]}",
+                    "ours (runs)": f"{mean:.3f} ({len(seeds)})",
+                    "compared with": cell.against,
+                }
+                lines.append({**line, **difference(table, cell, place, found)})
+    return lines
+
+
+def difference(table: Table, cell: Cell, place: int, found: Figures) -> dict[str, str]:
+    """The paired difference over the seeds that both cells have, and what it says."""
+    ours, others = found[cell.name], found.get(cell.against, {})
+    pairs = [ours[seed] - others[seed] for seed in sorted(ours.keys() & others.keys())]
+    shown, interval, verdict = "", "", "one seed" if pairs else ""
+    if pairs:
+        shown = f"{sum(pairs) / len(pairs):+.3f}"
+    if len(pairs) > 1:
+        low, high = t_interval(pairs)
+        interval = f"{low:+.3f} to {high:+.3f}"
+        is_loss = table.figures[place].endswith("loss")
+        verdict = judge(low, high, is_loss, direction(table, cell, place))
+    return {"difference": shown, "95 % interval": interval, "same direction?": verdict}
+
+
+def direction(table: Table, cell: Cell, place: int) -> str:
+    """Whether the paper's row is BETTER, WORSE or the SAME; "" where it does not say."""
+    other = next(each for each in table.small if each.name == cell.against)
+    if not cell.paper or isinstance(ours := cell.paper[place], str):
+        return str(cell.paper[place]) if cell.paper else ""
+    theirs = other.paper[place]
+    ahead = ours - float(theirs)
+    return SAME if abs(ahead) < _NOISE else BETTER if ahead > 0 else WORSE
+
+
+def judge(low: float, high: float, is_loss: bool, in_paper: str) -> str:
+    """ "yes", "no", or why neither can be said."""
+    if low <= 0 <= high:
+        return "no difference seen"
+    found = BETTER if (low > 0) != is_loss else WORSE
+    if not in_paper:
+        return f"{found}; the paper has no such row"
+    return "yes" if found == in_paper else f"no, {found}"
+
+
+def draw(table: Table, rows: Rows, path: Path) -> None:
+    """Draws every run as a dot and the mean of a cell as a line, a panel for each figure."""
+    figure = Figure(figsize=(4 + 3 * len(table.figures), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(table.figures), squeeze=False)[0]
+    for axes, measured in zip(panels, table.figures):
+        found = figures_by_seed(rows, measured)
+        names = [cell.name for cell in table.small if cell.name in found]
+        for place, name in enumerate(names):
+            values = list(found[name].values())
+            axes.plot(values, [place] * len(values), "o", color="C0", markersize=4, alpha=0.7)
+            axes.plot([sum(values) / len(values)], [place], "|", color="C1", markersize=16)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_xlabel(measured)
+        axes.grid(alpha=0.3)
+    figure.suptitle(table.title, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)

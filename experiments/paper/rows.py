@@ -1,0 +1,92 @@
+"""runs.csv: a row for each finished run, which is therefore not made again."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from albert_tf.training import run_folder
+from experiments.paper.cells import Run
+
+COLUMNS = ("table", "cell", "seed", "key", "minutes", "commit", "figures", "settings")
+_GUESSED_FLOPS = 5e10  # A second, as long as no row tells.
+Rows = list[dict[str, str]]
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of all runs that were ever finished."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def append_row(path: Path, row: dict[str, str]) -> None:
+    """Adds a row."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    with open(path, "a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def pairs_of(text: str) -> dict[str, str]:
+    """ "a=1; b=2" -> {"a": "1", "b": "2"}, of the columns figures and settings."""
+    return {name: value for name, _, value in (pair.partition("=") for pair in text.split("; "))}
+
+
+def run_all(runs: Sequence[Run], path: Path) -> None:
+    """Makes the runs that have no row, and appends it; prints progress with an estimate."""
+    rows = read_rows(path)
+    done = {row["key"]: row for row in rows}
+    listed = {(row["table"], row["cell"], row["key"]) for row in rows}
+    for run in runs:  # A run of another table with the same settings is one of this table, too.
+        names = {"table": run.table_name, "cell": run.cell.name}
+        if run.key in done and (*names.values(), run.key) not in listed:
+            append_row(path, {**done[run.key], **names})
+    left = [run for run in runs if run.key not in done]
+    print(plan(runs, rows).splitlines()[-1], flush=True)
+    for number, run in enumerate(left, 1):
+        print(f"[{number}/{len(left)}] {run.name}, {run.folder}", flush=True)
+        began = time.monotonic()
+        run.make()
+        row = {
+            "table": run.table_name,
+            "cell": run.cell.name,
+            "seed": str(run.seed),
+            "key": run.key,
+            "minutes": f"{(time.monotonic() - began) / 60:.1f}",
+            "commit": run_folder.environment().get("git_revision", "")[:12],
+            "figures": "; ".join(f"{name}={value:.5g}" for name, value in run.figures().items()),
+            "settings": "; ".join(f"{name}={value}" for name, value in run.settings.items()),
+        }
+        append_row(path, row)
+        print(f"  {row['figures']}\n{plan(runs, read_rows(path)).splitlines()[-1]}", flush=True)
+
+
+def plan(runs: Sequence[Run], rows: Rows) -> str:
+    """Lines of runs with their tokens and hours, and what is left in all, by the speed of those
+    that are done.
+    """
+    flops, minutes = {run.key: run.flops for run in runs}, {r["key"]: r["minutes"] for r in rows}
+    done = flops.keys() & minutes.keys()
+    rates = [flops[key] / 60 / max(float(minutes[key]), 0.1) for key in done]
+    speed = statistics.median(rates) if rates else _GUESSED_FLOPS
+    lines = []
+    for run in runs:
+        state = (
+            f"{minutes[run.key]} min"
+            if run.key in done
+            else f"about {run.flops / speed / 60:.0f} min"
+        )
+        lines.append(f"{run.key}  {run.name:<48} {run.flops:.1e} operations  {state}")
+    hours = sum(flops[key] for key in flops.keys() - done) / speed / 3600
+    lines.append(
+        f"{len(flops.keys() - done)} of {len(flops)} runs are left, about {hours:.1f} hours."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,256 @@
+"""The tables of the paper. A table is a list of cells; a cell is what makes its row different.
+
+Each table has two lists: `small`, which two CPU cores can train, and `paper`, as it was. All cells
+of a list share a base (SMALL, or a preset of the table), and each is compared with the row that
+`against` names. Figures are those of the ICLR version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf.pretrained.presets import get_preset
+
+LOSS, BETTER, WORSE, SAME = "masked_lm_loss", "better", "worse", "same"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A row of a table.
+
+    Attributes:
+      name: of the row.
+      model: fields of AlbertConfig that differ from the table's base.
+      against: name of the row that it is compared with; "": none.
+      paper: for each figure of the table, what the paper prints for this row, or whether the row is
+        BETTER, WORSE or the SAME there than the one that it is compared with.
+      flags: of run_pretraining, besides those of the shape, which they replace.
+      start: name of the row whose model it begins from; "": starting weights of its own.
+      objective: of the sentence pairs.
+      more: it reads --more_corpus, too.
+    """
+
+    name: str
+    model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    against: str = ""
+    paper: tuple[float | str, ...] = ()
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    start: str = ""
+    objective: str = "sop"
+    more: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+      title: its number, and what it is of.
+      small, paper: its cells.
+      base: the preset that the paper's cells change.
+      printed: what the paper's figures are.
+      figures: what is compared; a loss is better when it is lower.
+      has_pairs: models are measured on all sentence objectives, not only on their own.
+      tokens: of a small cell, in millions.
+    """
+
+    title: str
+    small: tuple[Cell, ...]
+    paper: tuple[Cell, ...]
+    base: str = "albert-base-v1"
+    printed: str = "average score"
+    figures: tuple[str, ...] = (LOSS,)
+    has_pairs: bool = False
+    tokens: float = 20.0
+
+
+def size(hidden: int, head: int = 64, **others: Any) -> dict[str, Any]:
+    """Fields of a width: heads of `head` numbers, and an inner size of four times the width."""
+    heads = {"num_attention_heads": hidden // head, "intermediate_size": 4 * hidden}
+    return {"hidden_size": hidden, **heads, **others}
+
+
+# Starting weights need a projection, which therefore even E = H has, and E <= H in all of `width`.
+# As the base is one, a run of it counts in every table.
+SMALL = size(128, 32, embedding_size=48, num_hidden_layers=4, always_project_embeddings=True)
+SMALL_FLAGS = {
+    "train_batch_size": 32,
+    "precision": "mixed_bfloat16",
+    "optimizer": "adamw",
+    "bias_correction": "true",
+    "beta_2": 0.98,
+    "learning_rate": 0.001,
+    "steps_per_loop": 50,
+    "checkpoint_steps": 500,
+}
+PAPER_FLAGS = {
+    "train_batch_size": 4096,
+    "optimizer": "lamb",
+    "learning_rate": 0.00176,
+    "num_train_steps": 125_000,
+    "num_warmup_steps": 3125,
+    "checkpoint_steps": 5000,
+    "eval_steps": 5000,
+    "distribution": "tpu",
+    "tpu": "local",
+}
+
+_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+_MINUTES = {"schedule": "wsd", "max_minutes": 12, "num_warmup_steps": 200}
+
+
+def _preset(name: str, preset: str, against: str = "", *paper: float, **flags: int) -> Cell:
+    return Cell(name, get_preset(preset).to_dict(), against, paper, flags)
+
+
+def _embedding(shared: str, scores: tuple[float, ...]) -> tuple[Cell, ...]:
+    model = {"parameter_sharing": shared}
+    return tuple(
+        Cell(f"{shared} shared, E = {e}", {**model, "embedding_size": e}, "", (score,))
+        for e, score in zip((64, 128, 256, 768), scores)
+    )
+
+
+def _sharing(e: int, scores: tuple[float, ...]) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(f"E = {e}, {kind}", {"embedding_size": e, "parameter_sharing": kind}, "", (score,))
+        for kind, score in zip(("all", "attention", "ffn", "none"), scores)
+    )
+
+
+def _pairs(model: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        Cell("none", model, "", (54.9, 52.4, 53.3), objective="none"),
+        Cell("nsp", model, "none", (54.5, 90.5, 52.0), objective="nsp"),
+        Cell("sop", model, "none", (54.0, 78.9, 86.5), objective="sop"),
+    )
+
+
+def _layers(number: int) -> dict[str, int]:
+    return {"num_hidden_layers": number}
+
+
+TABLES = {
+    "models": Table(
+        "Tables 1 and 2: BERT and ALBERT of several widths",
+        small=(
+            Cell("BERT, H = 128", {"embedding_size": 128, "parameter_sharing": "none"}),
+            Cell("ALBERT, H = 128", {}, "BERT, H = 128", (WORSE,)),
+            Cell("ALBERT, H = 256", size(256, 32), "ALBERT, H = 128", (BETTER,)),
+        ),
+        paper=(
+            _preset("BERT base", "bert-base", "", 82.3),
+            _preset("BERT large", "bert-large", "BERT base", 85.2),
+            _preset("ALBERT base", "albert-base-v1", "BERT base", 80.1),
+            _preset("ALBERT large", "albert-large-v1", "BERT large", 82.4),
+            _preset("ALBERT xlarge", "albert-xlarge-v1", "BERT large", 85.5),
+            _preset("ALBERT xxlarge", "albert-xxlarge-v1", "BERT large", 88.7),
+        ),
+    ),
+    "embedding": Table(
+        "Table 3: the size of the embeddings",
+        small=(
+            Cell("E = 64", {"embedding_size": 64}),
+            Cell("E = 16", {"embedding_size": 16}, "E = 64"),
+            Cell("E = 128, as wide as H", {"embedding_size": 128}, "E = 64", (BETTER,)),
+        ),
+        paper=(
+            *_embedding("all", (79.0, 80.1, 79.6, 79.8)),
+            *_embedding("none", (81.3, 81.7, 81.8, 82.3)),
+        ),
+    ),
+    "sharing": Table(
+        "Table 4: what the layers share (figures of E = 128)",
+        small=(
+            Cell("all", {}, "", (80.1,)),
+            Cell("groups of two layers", {"num_hidden_groups": 2}, "all"),
+            Cell("attention", {"parameter_sharing": "attention"}, "all", (81.7,)),
+            Cell("feed-forward", {"parameter_sharing": "ffn"}, "all", (80.2,)),
+            Cell("nothing", {"parameter_sharing": "none"}, "all", (81.6,)),
+        ),
+        paper=(
+            *_sharing(768, (79.8, 81.6, 79.5, 82.3)),
+            *_sharing(128, (80.1, 81.7, 80.2, 81.6)),
+            Cell("E = 128, groups of two layers", {"num_hidden_groups": 6}),
+        ),
+    ),
+    "sentence_objective": Table(
+        "Table 5: no sentence objective, next sentence (nsp), order of segments (sop)",
+        # Two layers learn order as well as four, in half of the time (docs/weights.md).
+        small=_pairs(size(256, embedding_size=128, num_hidden_layers=2)),
+        paper=_pairs({}),
+        printed="percent",
+        figures=("masked_lm_accuracy", "nsp_accuracy", "sop_accuracy"),
+        has_pairs=True,
+        tokens=36.0,
+    ),
+    "equal_time": Table(
+        "Table 6: equal time of training",
+        small=(
+            Cell(
+                "BERT, H = 256",
+                size(256, 32, embedding_size=256, parameter_sharing="none"),
+                flags=_MINUTES,
+            ),
+            Cell("ALBERT, H = 512", size(512, 32), "BERT, H = 256", (BETTER,), _MINUTES),
+        ),
+        paper=(
+            _preset("BERT large, 34 h", "bert-large", num_train_steps=400_000),
+            _preset("ALBERT xxlarge, 32 h", "albert-xxlarge-v1"),
+        ),
+        tokens=1000.0,  # The minutes end first.
+    ),
+    "data": Table(
+        "Table 7: additional data",
+        small=(
+            Cell("one corpus"),
+            Cell("both", {}, "one corpus", (BETTER, BETTER), more=True),
+        ),
+        paper=(Cell("one corpus"), Cell("both", more=True)),
+        printed="words and tasks",
+        figures=(LOSS, f"more_{LOSS}"),
+    ),
+    "dropout": Table(
+        "Table 8: without dropout",
+        small=(Cell("dropout 0.1", _DROPOUT), Cell("without", {}, "dropout 0.1", (BETTER,))),
+        paper=(Cell("dropout 0.1", _DROPOUT), Cell("without")),
+        base="albert-xxlarge-v1",
+        printed="words and tasks",
+    ),
+    "depth": Table(
+        "Table 11: the number of layers",
+        small=(
+            Cell("1 layer", _layers(1)),
+            Cell("2 layers", _layers(2), "1 layer", (BETTER,)),
+            Cell("4 layers", _layers(4), "2 layers", (BETTER,)),
+            Cell("8 layers", _layers(8), "4 layers", (BETTER,)),
+            Cell("2 layers, after 1", _layers(2), "2 layers", start="1 layer"),
+            Cell("4 layers, after 2", _layers(4), "4 layers", start="2 layers, after 1"),
+            Cell("8 layers, after 4", _layers(8), "8 layers", start="4 layers, after 2"),
+        ),
+        paper=(
+            Cell("1 layer", _layers(1)),
+            Cell("3 layers", _layers(3), paper=(71.2,), start="1 layer"),
+            Cell("6 layers", _layers(6), paper=(77.2,), start="3 layers"),
+            Cell("12 layers", _layers(12), paper=(81.5,), start="6 layers"),
+            Cell("24 layers", _layers(24), paper=(82.1,), start="12 layers"),
+            Cell("48 layers", _layers(48), start="24 layers"),
+        ),
+        base="albert-large-v1",
+    ),
+    "width": Table(
+        "Table 12: the width",
+        small=(
+            Cell("H = 64", size(64, 32)),
+            Cell("H = 128", {}, "H = 64", (BETTER,)),
+            Cell("H = 256", size(256, 32), "H = 128", (BETTER,)),
+        ),
+        paper=tuple(
+            Cell(f"H = {width}", size(width, num_hidden_layers=3))
+            for width in (1024, 2048, 4096, 6144)
+        ),
+        base="albert-large-v1",
+    ),
+}

@@ -1,0 +1,93 @@
+"""Times the two parts of an update of a model apart: its arithmetic, and the optimizer (LAMB)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import LAMB, AlbertPretrainer, get_preset
+from albert_tf.models.objectives import PretrainingObjective, total_loss
+from albert_tf.training import DeviceSettings
+from albert_tf.training.devices import prepare_devices
+from albert_tf.training.settings import PRECISIONS
+from data_pipeline.command_line import flags, run_binary
+from data_pipeline.files import atomic_files
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("What is timed")
+    flags.DEFINE_string("preset", None, "Architecture by name.", required=True)
+    flags.DEFINE_integer("num_layers", None, "Number of layers.", lower_bound=1)
+    flags.DEFINE_integer("batch_size", 4, "Number of sequences.", lower_bound=1)
+    flags.DEFINE_integer("length", 128, "Number of tokens in a sequence.", lower_bound=8)
+    flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
+    flags.DEFINE_float("seconds", 20, "Seconds for each part.")
+    flags.DEFINE_string("output", None, "JSON file to write the seconds to.", required=True)
+
+
+def main() -> None:
+    """Writes {"arithmetic": seconds, "optimizer": seconds}, medians."""
+    devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
+    config = get_preset(FLAGS.preset).replace(num_hidden_layers=FLAGS.num_layers)
+    model = AlbertPretrainer(config, packed=devices.packed)
+    objective, batch = PretrainingObjective(model), random_batch(config.vocab_size)
+    optimizer = LAMB(1e-4)
+    optimizer.build(model.trainable_variables)
+    pairs = [(tf.fill(each.shape, 1e-3), each) for each in model.trainable_variables]
+
+    @tf.function
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = total_loss(objective, objective.ratios(batch, training=True))
+        return [tf.convert_to_tensor(g) for g in tape.gradient(loss, model.trainable_variables)]
+
+    @tf.function
+    def update() -> list[tf.Tensor]:
+        optimizer.apply_gradients(pairs)
+        return [tf.identity(optimizer.iterations)]
+
+    parts = {"arithmetic": gradients, "optimizer": update}
+    atomic_files.write_json(FLAGS.output, {name: seconds(run) for name, run in parts.items()})
+
+
+def random_batch(vocab_size: int) -> dict[str, tf.Tensor]:
+    """Random tokens without padding, every eighth of them masked."""
+    size, length = FLAGS.batch_size, FLAGS.length
+    ids = np.random.default_rng(0).integers(5, vocab_size, (size, length))
+    masked = np.tile(np.arange(1, length, 8), (size, 1))
+    whole = {
+        "input_word_ids": ids,
+        "input_mask": np.ones_like(ids),
+        "input_type_ids": np.zeros_like(ids),
+        "masked_lm_positions": masked,
+        "masked_lm_ids": np.take_along_axis(ids, masked, axis=1),
+        "sentence_order_labels": np.zeros(size),
+    }
+    weights = {"masked_lm_weights": np.ones(masked.shape), "example_weights": np.ones(size)}
+    return {
+        **{name: tf.constant(value, tf.int32) for name, value in whole.items()},
+        **{name: tf.constant(value, tf.float32) for name, value in weights.items()},
+    }
+
+
+def seconds(run: Callable[[], list[tf.Tensor]]) -> float:
+    """The median of at least three calls, after one that compiles."""
+    run()[0].numpy()
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < FLAGS.seconds:
+        began = time.perf_counter()
+        run()[0].numpy()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
