@@ -338,6 +338,12 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
     assert "Apache" in metadata["License"] and metadata["Version"] == albert_tf.__version__
 
 
+def test_the_citation_is_of_this_version(metadata):
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for field, name in (("version", "Version"), ("license", "License"), ("  - name", "Author")):
+        assert re.search(rf"^{field}: (.+)$", citation, re.M)[1] == metadata[name]
+
+
 def test_the_wheel_has_the_command(wheel):
     (text,) = (text for name, text in wheel.items() if name.endswith("/entry_points.txt"))
     assert text.split() == ["[console_scripts]", "albert-tf", "=", "albert_tf.commands:main"]

@@ -35,7 +35,7 @@ const CLASSIFY = {
   fields: ["text", "text_b"],
   labels: { text_b: "Second text, if there is one" },
   purpose: "Puts a text, or a pair of texts, into a class.",
-  examples: [["A charming film with a great cast.", ""], ["The plot makes no sense at all.", ""]],
+  examples: [["Where is my parcel? It should have come on Monday.", ""], ["A charming film with a great cast.", ""]],
   show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
 };
 
