@@ -12,7 +12,7 @@ import sentencepiece
 
 from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.corpus.report import ReadReport
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, warn_once
 from data_pipeline.files import atomic_files, lock, sealed, storage
 from data_pipeline.tokenizers import file_names, sentencepiece_vocabulary, wordpiece_vocabulary
 from data_pipeline.tokenizers.base import TokenizerSettings
@@ -79,6 +79,8 @@ def train_vocabulary(
         files = sentencepiece_vocabulary.learn_files(
             sentences, settings, vocab_size, character_coverage, input_sentence_size
         )
+    for example in report.examples:
+        warn_once(example)
     fingerprint = hashlib.sha256(files[kind.STORED_NAME]).hexdigest()
     manifest = {
         "kind": "albert_vocabulary",

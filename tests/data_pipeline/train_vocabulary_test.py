@@ -46,6 +46,15 @@ def test_a_vocabulary_and_the_next_command(train, tmp_path, small_corpus):
     assert load_tokenizer(f"{tmp_path}/v/vocab.txt").vocab_size == 60
 
 
+def test_text_that_is_not_prose_is_named(train, tmp_path, small_corpus):
+    page = "".join(f"<p>{line}</p>\n" for line in small_corpus(60).splitlines())
+    (tmp_path / "page.html").write_text(page)
+    code, _, errors = train(
+        f"--input={tmp_path}/page.html", f"--output_dir={tmp_path}/v", "--vocab_size=60"
+    )
+    assert code == 0 and f"warning: {tmp_path}/page.html: most lines hold tags" in errors
+
+
 def test_defaults_and_limits(new_flags):
     with new_flags():
         train_vocabulary.define_flags()
