@@ -44,6 +44,7 @@ interpreter:
 
 install: interpreter
 	@scripts/install.sh "$(INTERPRETER)" "$(VENV)"
+	@ln -sf ../../scripts/albert-tf "$(BIN)/albert-tf"
 
 demo: install
 	@$(if $(RESTART),rm -rf "$(OUTPUT)";) PYTHON="$(BIN)/python" CORPUS="$(CORPUS)" scripts/speedrun.sh "$(OUTPUT)"

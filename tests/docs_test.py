@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from albert_tf.commands import COMMANDS
 from tests.docstrings_test import HOMES, KERAS_3
 from tests.program_flags import PACKAGES, PROGRAMS, flags_of
 
@@ -88,9 +89,12 @@ def test_files_of_the_project_exist(path):
 @every_document_of_today
 def test_commands_are_of_programs_with_these_flags(path):
     text = re.sub(r"\\\n\s*", "", text_of(path))
-    for module, arguments in re.findall(r"python -m ([\w.]+)([^`\n]*)", text):
+    commands = re.findall(r"(python -m|albert-tf) ([\w.]+(?:-[a-z]+)*)([^`\n]*)", text)
+    for runner, name, arguments in commands:
+        module = COMMANDS[name] if runner == "albert-tf" else name
         if module.split(".")[0] not in PACKAGES:
             continue
+        assert runner == "albert-tf" or module not in COMMANDS.values(), "albert-tf has a name"
         program = module if module in PROGRAMS else f"{module}.__main__"
         used = set(re.findall(r"(?:^|[\s\"])--(\w+)", arguments))
         assert used <= {*flags_of(program), *OF_EVERY_PROGRAM}, module

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance_cases import SMALLEST
+from tests.forked_programs import ENTRY_POINT
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,7 +46,7 @@ SHORTENED = {
 
 # The commands of the README that the demonstration runs as well, and what the other ones read.
 DEMONSTRATED_ALREADY = re.compile(
-    "create_pretraining|run_pretraining|run_export|_dir=work/tickets|--train_file"
+    "create-pretraining|albert-tf (pretrain|export) |_dir=work/tickets|--train_file"
 )
 DEMONSTRATED = {
     "work/records": "records",
@@ -64,10 +65,11 @@ def sentences(module: str) -> list[str]:
 MODULES = ("argparse", "typing", "subprocess", "pickle", "tarfile", "optparse", "inspect")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+@pytest.fixture
+def folder(tmp_path) -> Path:
     """A working folder with config.json, corpus.txt, heldout.txt, train.tsv, dev.tsv, new.tsv."""
-    folder = tmp_path_factory.mktemp("work")
+    folder = tmp_path / "work"
+    folder.mkdir()
     documents = [sentences(module) for module in MODULES]
     assert all(len(document) >= 10 for document in documents)
     for name, part in (("corpus", documents[:-1]), ("heldout", documents[-1:])):
@@ -86,12 +88,13 @@ def folder(tmp_path_factory) -> Path:
 
 
 def environment(folder: Path, interpreter: str) -> dict[str, str]:
-    """`python` is this interpreter, and finds the project."""
+    """`python` is this interpreter, and finds the project; `albert-tf` is its command."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    python = programs / "python"
-    python.write_text(f'#!/bin/sh\nexec "{interpreter}" "$@"\n')
-    python.chmod(0o755)
+    for name, given in (("python", ""), ("albert-tf", f"-c '{ENTRY_POINT}' ")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{interpreter}" {given}"$@"\n')
+        program.chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     inherited = {name: value for name, value in os.environ.items() if name != LOG_LEVEL}
     return {**inherited, "PATH": path, "PYTHONPATH": str(ROOT)}

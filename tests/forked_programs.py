@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+ENTRY_POINT = "from albert_tf.commands import main; main()"  # What pip makes `albert-tf` of.
 PROGRAMS = (
     "albert_tf.convert",
     "albert_tf.run_finetuning",

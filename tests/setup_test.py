@@ -227,6 +227,8 @@ def test_make_installs_once_and_again_when_requirements_change(tmp_path, make):
 
     second = make(*install)
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    command = stamp.with_name("bin") / "albert-tf"
+    assert command.samefile(tmp_path / "scripts" / "albert-tf") and os.access(command, os.X_OK)
     assert stamp.stat().st_mtime_ns == written
 
     parquet.write_text("./missing\n")

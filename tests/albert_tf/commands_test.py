@@ -41,6 +41,21 @@ def test_help_lists_the_commands_without_importing_what_they_need():
     assert text[-1] == f"Recipes, for --flagfile: {ROOT / 'configs'}"
 
 
+def test_the_guide_has_every_command():
+    guide = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+`) \| `", guide.partition("\n## Programs")[2], re.M)
+    assert set(re.findall(r"`([a-z-]+)`", " ".join(rows))) == {"albert-tf", *commands.COMMANDS}
+
+
+def test_ones_own_packages_do_not_hide_the_command_of_a_clone(tmp_path):
+    for name in ("data_pipeline", "export"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    command = [sys.executable, str(ROOT / "scripts" / "albert-tf"), "--help"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert process.stdout.startswith(commands.help_text()), process.stderr
+
+
 def test_a_program_runs_as_with_python_m(tmp_path, monkeypatch, capsys):
     """Processes that it starts find it by the name of its module."""
     (tmp_path / "a_program.py").write_text(

@@ -12,6 +12,7 @@ from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.corpus.formats import find_format
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.forked_programs import ENTRY_POINT
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = [
@@ -61,7 +62,7 @@ def test_the_commands_of_the_documentation(folder, quick_python):
     size = int(re.search(r"--vocab_size=(\d+)", script)[1])
     assert size == get_preset("albert-base-zh").vocab_size
     script = script.replace(f"--vocab_size={size}", "--vocab_size=150")
-    script = script.replace("python -m", f"{shlex.quote(quick_python)} -m")
+    script = script.replace("albert-tf", shlex.join([quick_python, "-c", ENTRY_POINT]))
     result = subprocess.run(
         ["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, timeout=600
     )

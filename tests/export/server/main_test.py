@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import commands
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
 
@@ -46,9 +47,9 @@ def server(exports, tmp_path_factory):
     """A running server process: (process, ready file's content, folder of the model `topics`)."""
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(exports.base("classifier"), folder / "topics")
-    _, *words = documented(2, ("work/models", folder))
+    _, name, *flags = documented(2, ("work/models", folder))
     command = [
-        *(sys.executable, *words, "--rest_port=0", "--grpc_port=0"),
+        *(sys.executable, "-m", commands.COMMANDS[name], *flags, "--rest_port=0", "--grpc_port=0"),
         *("--poll_seconds=0.1", f"--ready_file={folder / 'ready.json'}"),
         f"--model=words={exports.base('masked_lm')}",
     ]
@@ -93,9 +94,9 @@ def test_from_a_model_folder_to_an_answer_in_five_commands(server, model_dirs, r
     address = "http://127.0.0.1:8501", ready["rest"]
     outputs = []
     for number, replacements in ((0, folders), (1, folders[1:]), (3, [address])):
-        python, option, module, *arguments = documented(number, *replacements)
-        assert (python, option) == ("python", "-m")
-        result = result_of(module, *arguments)
+        command, name, *arguments = documented(number, *replacements)
+        assert command == "albert-tf"
+        result = result_of(commands.COMMANDS[name], *arguments)
         assert result.returncode == 0, result.stderr
         outputs.append(result.stdout)
     assert f"exported {tmp_path}/topics/1" in outputs[0]
