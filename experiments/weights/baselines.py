@@ -1,17 +1,28 @@
-"""Answers that need no network: the most frequent class, and a linear model of the words."""
+"""Answers that need no network: the most frequent class, and linear models of parts of the text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.preprocessing import normalize
 
 from data_pipeline.finetuning.examples import Split
 from experiments.weights.tasks import WeightsTask
 
+_WORD = r"(?u)\b\w+\b"
+# The parts of a text that a bag holds: which words, and how many n-grams of characters, weighted.
+BAGS: dict[str, Callable[[], CountVectorizer]] = {
+    "bag of words": lambda: CountVectorizer(
+        binary=True, token_pattern=r"(?u)\b\w+\b|[^\w\s]", min_df=2
+    ),
+    "bag of characters": lambda: TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=2),
+}
 # Strengths of the penalty among which five-fold cross-validation on the training set chooses.
 _CLASS_GRID = {"C": [0.01, 0.1, 1.0, 10.0]}
 # Files are sorted by their source, as CoLA's are: folds of neighbors would be of other sources.
@@ -26,12 +37,12 @@ def majority(task: WeightsTask, train: Split, dev: Split) -> np.ndarray:
     return np.full(len(dev), answer)
 
 
-def bag_of_words(task: WeightsTask, train: Split, dev: Split) -> np.ndarray:
-    """Answers of a logistic regression, or ridge regression, on which words a text has.
+def bag(task: WeightsTask, train: Split, dev: Split, parts: str) -> np.ndarray:
+    """Answers of a logistic regression, or ridge regression, on one of BAGS.
 
     Of a pair: the words of A, of B, of both, and of one only.
     """
-    vectorizer = CountVectorizer(binary=True, token_pattern=r"(?u)\b\w+\b|[^\w\s]", min_df=2)
+    vectorizer = BAGS[parts]()
     vectorizer.fit(_texts(train, "text_a") + _texts(train, "text_b"))
     labels = task.numbers([example.label for example in train.examples])
     if task.labels is None:
@@ -48,7 +59,7 @@ def _texts(split: Split, column: str) -> list[str]:
 
 
 def _features(vectorizer: CountVectorizer, split: Split) -> sparse.csr_matrix:
-    """[N, words], or [N, 4 words] of pairs."""
+    """[N, parts], or [N, 4 parts] of pairs."""
     first = vectorizer.transform(_texts(split, "text_a"))
     if split.examples[0].text_b is None:
         return first
@@ -58,11 +69,20 @@ def _features(vectorizer: CountVectorizer, split: Split) -> sparse.csr_matrix:
     ).astype(np.float64)
 
 
-def word_overlap(dev: Split) -> np.ndarray:
-    """[N], the cosine of both texts' counts of words."""
-    vectorizer = CountVectorizer(token_pattern=r"(?u)\b\w+\b")
+# Parts of texts, for the cosine of two: nothing is learned but how rare a part is.
+OVERLAPS: dict[str, Callable[[], CountVectorizer]] = {
+    "counts of words": lambda: CountVectorizer(token_pattern=_WORD),
+    "TF-IDF of words": lambda: TfidfVectorizer(token_pattern=_WORD),
+    "TF-IDF of character 2-5-grams": lambda: TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 5)
+    ),
+}
+
+
+def overlap(dev: Split, parts: str) -> np.ndarray:
+    """[N], the cosine of both texts by one of OVERLAPS."""
+    vectorizer = OVERLAPS[parts]()
     vectorizer.fit(_texts(dev, "text_a") + _texts(dev, "text_b"))
-    first = vectorizer.transform(_texts(dev, "text_a")).toarray().astype(np.float64)
-    second = vectorizer.transform(_texts(dev, "text_b")).toarray().astype(np.float64)
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return (first * second).sum(axis=1) / np.maximum(norms, 1e-12)
+    first = normalize(vectorizer.transform(_texts(dev, "text_a")).astype(np.float64))
+    second = normalize(vectorizer.transform(_texts(dev, "text_b")).astype(np.float64))
+    return np.asarray(first.multiply(second).sum(axis=1)).ravel()

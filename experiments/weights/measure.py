@@ -99,12 +99,13 @@ def glue_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[
             ]
     if "baselines" in FLAGS.parts:
         answers["majority"] = baselines.majority(task, splits["train"], splits["dev"])[None]
-        answers["bag of words"] = baselines.bag_of_words(task, splits["train"], splits["dev"])[None]
+        for parts in baselines.BAGS:
+            answers[parts] = baselines.bag(task, splits["train"], splits["dev"], parts)[None]
     row = {
         "task, score": f"{task.name}, {task.score_name}",
         "train, dev": f"{len(splits['train']):,}, {len(labels):,}",
     }
-    for name in ("shipped", "scratch", "majority", "bag of words"):
+    for name in ("shipped", "scratch", "majority", *baselines.BAGS):
         row[name] = _median(task, labels, answers.get(name))
     for name in ("scratch", "bag of words"):
         row[f"ahead of {name}"] = _ahead(task, labels, answers.get("shipped"), answers.get(name))
@@ -139,8 +140,8 @@ def embedding_rows() -> list[dict[str, str]]:
         f"{FLAGS.weights}, mean of the last layer": SentenceEmbedder(FLAGS.weights).similarity(
             first, second
         ),
-        "counts of words": baselines.word_overlap(dev),
     }
+    found |= {parts: baselines.overlap(dev, parts) for parts in baselines.OVERLAPS}
     return [
         {"cosine of": name, "Spearman on STS-B dev": f"{task.score(labels, values):.1f}"}
         for name, values in found.items()

@@ -30,7 +30,7 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Models")
     flags.DEFINE_multi_string(
-        "model", [], "NAME=PATH: serve the highest version under PATH as NAME; may be repeated."
+        "model", [], "NAME=PATH: serve the highest version under PATH as NAME."
     )
     flags.DEFINE_string(
         "model_config_file",

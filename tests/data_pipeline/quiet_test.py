@@ -129,6 +129,17 @@ def test_all_is_shown_on_demand(tmp_path, level, shown, is_program):
     assert result.stderr.splitlines() == shown
 
 
+def test_the_quickstart_asks_for_quiet_before_tensorflow_is_imported(tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"^```python\n(.*?)^```", readme, re.M | re.S)[1]
+    text = "\n".join([*NOTES, *ERRORS, ""])
+    (tmp_path / "tensorflow.py").write_text(
+        f"import os, sys\nos.write(2, {text.encode()!r})\nsys.exit()\n"
+    )
+    result = run("-c", code, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert result.stderr.splitlines() == ERRORS
+
+
 def test_ctrl_c_while_a_program_is_imported(tmp_path):
     """A stand-in for TensorFlow is interrupted as TensorFlow would be."""
     (tmp_path / "tensorflow.py").write_text("raise KeyboardInterrupt")

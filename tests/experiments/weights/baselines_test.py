@@ -1,9 +1,10 @@
 """Answers without a network, on made-up examples whose words decide."""
 
 import numpy as np
+import pytest
 
 from data_pipeline.finetuning.examples import Split, TextExample
-from experiments.weights.baselines import bag_of_words, majority, word_overlap
+from experiments.weights.baselines import BAGS, OVERLAPS, bag, majority, overlap
 from experiments.weights.tasks import WEIGHTS_TASKS
 
 
@@ -16,21 +17,24 @@ def split(name, texts, labels):
     return Split(name, rows)
 
 
-def test_words_decide():
+@pytest.mark.parametrize("parts", BAGS)
+def test_words_decide(parts):
     good, bad = ("a good film", None), ("a bad film", None)
     train = split("train", [good, bad, good] * 10, ["1", "0", "1"] * 10)
     dev = split("dev", [bad, good], ["0", "1"])
     task = WEIGHTS_TASKS["sst-2"]
-    assert bag_of_words(task, train, dev).tolist() == [0, 1]
+    assert bag(task, train, dev, parts).tolist() == [0, 1]
     assert majority(task, train, dev).tolist() == [1, 1]
 
 
-def test_numbers():
+@pytest.mark.parametrize("parts", BAGS)
+def test_numbers(parts):
     same, other = ("a red cat", "a red cat"), ("a red cat", "one blue dog")
     train = split("train", [same, other] * 10, [5.0, 0.0] * 10)
     dev = split("dev", [other, same], [0.0, 5.0])
     task = WEIGHTS_TASKS["sts-b"]
-    low, high = bag_of_words(task, train, dev)
+    low, high = bag(task, train, dev, parts)
     assert low < 1 < 4 < high
     assert majority(task, train, dev).tolist() == [2.5, 2.5]
-    np.testing.assert_allclose(word_overlap(dev), [0, 1])
+    for counted in OVERLAPS:
+        np.testing.assert_allclose(overlap(dev, counted), [0, 1], atol=1e-12)
