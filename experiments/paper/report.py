@@ -21,7 +21,9 @@ def rows_of(name: str, rows: Rows) -> Rows:
 
     def sitting(row: dict[str, str]) -> list[str]:
         settings = pairs_of(row["settings"])
-        return [settings[each] for each in ("vocabulary", "max_seq_length", "num_train_steps")]
+        heldout = next(text for text in settings["texts"].split() if text.startswith("heldout"))
+        common = ("vocabulary", "max_seq_length", "num_train_steps")
+        return [heldout.rpartition(":")[0], *(settings[each] for each in common)]
 
     return [row for row in of_table if sitting(row) == sitting(of_table[-1])]
 
@@ -37,9 +39,12 @@ def figures_by_seed(rows: Rows, figure: str) -> Figures:
 
 
 def table_rows(table: Table, rows: Rows) -> list[dict[str, str]]:
-    """The lines of a table: one for each figure and cell that has rows."""
+    """The lines of a table: one for each figure, tasks of fine-tuning included, and cell that has
+    rows.
+    """
     lines = []
-    for place, figure in enumerate(table.figures):
+    tasks = {name for row in rows for name in pairs_of(row["figures"]) if "." in name}
+    for place, figure in enumerate((*table.figures, *sorted(tasks))):
         found = figures_by_seed(rows, figure)
         for cell in table.small:
             if seeds := found.get(cell.name):
@@ -51,11 +56,14 @@ def table_rows(table: Table, rows: Rows) -> list[dict[str, str]]:
                     "ours (runs)": f"{mean:.3f} ({len(seeds)})",
                     "compared with": cell.against,
                 }
-                lines.append({**line, **difference(table, cell, place, found)})
+                is_loss = figure.endswith("loss")
+                lines.append({**line, **difference(table, cell, place, found, is_loss)})
     return lines
 
 
-def difference(table: Table, cell: Cell, place: int, found: Figures) -> dict[str, str]:
+def difference(
+    table: Table, cell: Cell, place: int, found: Figures, is_loss: bool
+) -> dict[str, str]:
     """The paired difference over the seeds that both cells have, and what it says."""
     ours, others = found[cell.name], found.get(cell.against, {})
     pairs = [ours[seed] - others[seed] for seed in sorted(ours.keys() & others.keys())]
@@ -65,18 +73,18 @@ def difference(table: Table, cell: Cell, place: int, found: Figures) -> dict[str
     if len(pairs) > 1:
         low, high = t_interval(pairs)
         interval = f"{low:+.3f} to {high:+.3f}"
-        is_loss = table.figures[place].endswith("loss")
         verdict = judge(low, high, is_loss, direction(table, cell, place))
     return {"difference": shown, "95 % interval": interval, "same direction?": verdict}
 
 
 def direction(table: Table, cell: Cell, place: int) -> str:
     """Whether the paper's row is BETTER, WORSE or the SAME; "" where it does not say."""
+    if place >= len(cell.paper):
+        return ""
+    if isinstance(ours := cell.paper[place], str):
+        return ours
     other = next(each for each in table.small if each.name == cell.against)
-    if not cell.paper or isinstance(ours := cell.paper[place], str):
-        return str(cell.paper[place]) if cell.paper else ""
-    theirs = other.paper[place]
-    ahead = ours - float(theirs)
+    ahead = ours - float(other.paper[place])
     return SAME if abs(ahead) < _NOISE else BETTER if ahead > 0 else WORSE
 
 

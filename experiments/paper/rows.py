@@ -12,7 +12,7 @@ from albert_tf.training import run_folder
 from experiments.paper.cells import Run
 
 COLUMNS = ("table", "cell", "seed", "key", "minutes", "commit", "figures", "settings")
-_GUESSED_FLOPS = 5e10  # A second, as long as no row tells.
+_GUESSED_FLOPS = 6e12  # A minute, as long as no row tells.
 Rows = list[dict[str, str]]
 
 
@@ -73,20 +73,19 @@ def plan(runs: Sequence[Run], rows: Rows) -> str:
     """Lines of runs with their tokens and hours, and what is left in all, by the speed of those
     that are done.
     """
-    flops, minutes = {run.key: run.flops for run in runs}, {r["key"]: r["minutes"] for r in rows}
-    done = flops.keys() & minutes.keys()
-    rates = [flops[key] / 60 / max(float(minutes[key]), 0.1) for key in done]
-    speed = statistics.median(rates) if rates else _GUESSED_FLOPS
+    minutes = {row["key"]: float(row["minutes"]) for row in rows}
+    rates = [run.flops / max(minutes[run.key], 0.1) for run in runs if run.key in minutes]
+    rate = statistics.median(rates) if rates else _GUESSED_FLOPS
+    left = {
+        run.key: run.flags.get("max_minutes") or run.flops / rate
+        for run in runs
+        if run.key not in minutes
+    }
     lines = []
     for run in runs:
-        state = (
-            f"{minutes[run.key]} min"
-            if run.key in done
-            else f"about {run.flops / speed / 60:.0f} min"
-        )
+        state = f"about {left[run.key]:.0f} min" if run.key in left else "done"
         lines.append(f"{run.key}  {run.name:<48} {run.flops:.1e} operations  {state}")
-    hours = sum(flops[key] for key in flops.keys() - done) / speed / 3600
-    lines.append(
-        f"{len(flops.keys() - done)} of {len(flops)} runs are left, about {hours:.1f} hours."
+    hours = sum(left.values()) / 60
+    return "\n".join(
+        [*lines, f"{len(left)} of {len(runs)} runs are left, about {hours:.1f} hours."]
     )
-    return "\n".join(lines)

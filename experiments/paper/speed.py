@@ -21,7 +21,7 @@ MODELS = {
 }
 _BATCH, _LENGTH = 4, 128
 # Above these a model is timed with one layer and with two, and its other layers are added.
-_MOST_BYTES, _MOST_FLOPS = 6 * 2**30, 2e12
+_MOST_BYTES, _MOST_FLOPS = 3 * 2**30, 2e12
 _ADDED = " (one layer times their number)"
 Seconds = dict[str, float]  # Of "arithmetic" and "optimizer".
 

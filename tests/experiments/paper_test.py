@@ -93,7 +93,9 @@ def test_rows_are_compared_with_rows():
 
 def row(cell: str, seed: int, loss: float) -> dict[str, str]:
     """A row of `sharing`."""
-    settings = "vocabulary=made; max_seq_length=128; num_train_steps=10"
+    settings = (
+        "texts=train:a:sop heldout:b:sop; vocabulary=made; max_seq_length=128; num_train_steps=10"
+    )
     names = {"table": "sharing", "cell": cell, "seed": str(seed), "settings": settings}
     return {**names, "figures": f"{LOSS}={loss}"}
 
@@ -124,6 +126,8 @@ def test_a_report_pairs_seeds_and_says_no_more_than_it_knows(tmp_path):
     assert found["attention"]["difference"] == "-0.100"
     # -0.1, -0.11, -0.09: 4.303 times 0.01 / sqrt(3).
     assert found["attention"]["95 % interval"] == "-0.125 to -0.075"
+    tuned = [{**each, "figures": "sst-2.dev=0.8"} for each in rows[:2]]
+    assert [line["measured"] for line in table_rows(TABLES["sharing"], tuned)] == ["sst-2.dev"]
     assert t_interval([1.0, 1.0]) == (1.0, 1.0)
     draw(TABLES["sharing"], rows, tmp_path / "sharing.png")
     assert (tmp_path / "sharing.png").stat().st_size > 1000
@@ -157,7 +161,7 @@ def test_a_table_goes_on_where_it_was_interrupted(texts, tmp_path):
     assert rows.read_text() == written
 
 
-def test_a_model_is_measured_on_all_sentence_objectives(texts, tmp_path, run_program):
+def test_a_model_is_measured_on_all_sentence_objectives(texts, tmp_path, run_program, monkeypatch):
     """By its own head where it was trained, by a new one elsewhere; `none` has no pairs."""
     tokenizer = load_tokenizer(str(VOCABULARY))
     folders = {}
@@ -169,6 +173,8 @@ def test_a_model_is_measured_on_all_sentence_objectives(texts, tmp_path, run_pro
     model.sentence_order.logits.bias.assign([9.0, -9.0])  # All answers are "in order".
     native.save(model, str(tmp_path / "model"), {"max_seq_length": 24}, str(VOCABULARY), {})
     output = tmp_path / "measured.json"
+    # Another test has imported it, and a program that runs should not be there already.
+    monkeypatch.delitem(sys.modules, "experiments.paper.measure", raising=False)
     with pytest.raises(SystemExit):
         run_program(
             "experiments.paper.measure",
