@@ -225,7 +225,7 @@ class Run:
 
     def commands(self) -> Iterator[tuple[Path, Command]]:
         """What is made, and the command that makes it, in order."""
-        yield from self.lab.data_commands(self.data)
+        yield from self.lab.data_commands(self.data[:2])
         config = self.folder / "config.json"
         train, heldout, *_ = map(self.lab.records, self.data)
         start = self.parent.model if self.parent else self.folder / "start"
@@ -250,6 +250,7 @@ class Run:
         )
         yield self.model / "model.json", pretraining
         if self.data[2:]:
+            yield from self.lab.data_commands(self.data[2:])
             yield self.folder / "measured.json", self._measure()
         for task in self.lab.tasks:
             yield self.folder / task / "results.json", self._finetune(task)
