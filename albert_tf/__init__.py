@@ -27,6 +27,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "albert_tf.checkpoints.native": ["load_model"],
     "albert_tf.config": ["AlbertConfig"],
+    "albert_tf.distillation.objective": ["distill"],
+    "albert_tf.distillation.teacher": ["Distillation"],
     "albert_tf.finetuning.training": ["finetune"],
     "albert_tf.keras_compat": ["keras"],
     "albert_tf.models": [

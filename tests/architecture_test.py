@@ -47,6 +47,7 @@ FLOORS = (
     {"albert_tf.pretrained"},
     {"albert_tf.training.report"},
     {"albert_tf.training", "albert_tf.finetuning.tasks"},
+    {"albert_tf.distillation"},
     {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.text"},
     {"albert_tf.starting_weights", "albert_tf.keras3"},
     {"albert_tf.training.flags"},
@@ -67,6 +68,7 @@ FLOORS = (
 IN_NO_ROOM = {"albert_tf", "albert_tf.commands", "albert_tf.moved", "data_pipeline", "export"}
 # Rooms of albert_tf that know text and records.
 KNOW_TEXT = {
+    "albert_tf.distillation",
     "albert_tf.pretraining",
     "albert_tf.pretraining.flags",
     "albert_tf.finetuning",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.config import AlbertConfig
+from albert_tf.distillation.objective import DistillationObjective
 from albert_tf.keras_compat import keras
 from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.losses import Ratio
@@ -131,6 +133,22 @@ MODELS = {
     albert_tf.AlbertSentenceEncoder: Model(albert_tf.AlbertSentenceEncoder, OutputsTask, 0),
 }
 
+
+@functools.cache
+def _teacher() -> keras.Model:
+    with tf.init_scope():  # A test may ask for it in a graph.
+        model = albert_tf.AlbertClassifier(BASE, CLASSES)
+        for number, variable in enumerate(model.variables):
+            variable.assign(0.1 * tf.random.stateless_normal(variable.shape, [number, 1]))
+    return model
+
+
+def distilled(student: keras.Model) -> DistillationObjective:
+    """All terms of a classifier that compare two models, but for the one that learns a layer."""
+    terms = dict.fromkeys(("logits", "labels", "cosine", "attention", "relations"), 1.0)
+    return albert_tf.distill(ClassificationObjective(student), _teacher(), terms)
+
+
 # What is trained, by its model or, where that has a row already, by its task. A generator and its
 # detector are no public model: of the two only the detector is kept, and that has a row above.
 TRAININGS = {
@@ -145,6 +163,7 @@ TRAININGS = {
         ),
         MultiLabelObjective,
     ),
+    DistillationObjective: Model(classes(albert_tf.AlbertClassifier), distilled),
     ReplacedTokenPretrainer: Model(
         ReplacedTokenPretrainer,
         ReplacedTokensObjective,
@@ -156,7 +175,7 @@ TRAININGS = {
 # way through the layers. The marker `table` leaves the others to `make test-all`.
 FEW_CONFIGS = ("all shared", "attention shared", "two groups of two")
 FEW_MODELS = (albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.AlbertSpanLabelerV2)
-_FEW = {*FEW_CONFIGS, *FEW_MODELS, ReplacedTokenPretrainer}
+_FEW = {*FEW_CONFIGS, *FEW_MODELS, DistillationObjective, ReplacedTokenPretrainer}
 
 
 def rows(*cases: Any) -> list[Any]:

@@ -1,0 +1,285 @@
+"""The objective of a student: the terms that compare it with a teacher, added to its own losses.
+
+A new term is a row of TERMS: the values that it has for a batch, and what both models need for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.distillation import losses
+from albert_tf.distillation.states import States, watched
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import policy_scope
+from albert_tf.layers.basic import build_children, dense_layer
+from albert_tf.models import AlbertEncoder, AlbertModel, objectives
+from albert_tf.models.losses import Ratio, weighted_mean
+from albert_tf.models.objectives import Batch, Objective
+
+STORED = "teacher_logits"  # The input with the answers of a teacher that is not there.
+DEFAULT = {"logits": 1.0, "relations": 1.0}
+RELATION_HEADS = 8  # Or fewer, where that does not divide both widths.
+
+
+def _labels(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
+    return tf.reduce_mean(losses.binary_divergence(student, teacher, temperature), axis=1)
+
+
+def _number(student: Any, teacher: Any, _: float) -> tf.Tensor:
+    return losses.mean_square(student, teacher)  # A number has no temperature.
+
+
+def _parts(
+    weight: float, *names: str, binary: Sequence[str] = ()
+) -> Callable[[Any, Any, float], tf.Tensor]:
+    """The weighted sum over outputs by name."""
+
+    def values(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
+        compare = {**dict.fromkeys(names, losses.divergence)}
+        compare |= dict.fromkeys(binary, losses.binary_divergence)
+        return weight * tf.add_n(
+            [each(student[name], teacher[name], temperature) for name, each in compare.items()]
+        )
+
+    return values
+
+
+# The student's objective -> the values of `logits`, of both models' outputs and the temperature,
+# and the batch's weights of them. Parts are weighted as the objective weights its own.
+_LOGITS: dict[type, tuple[Callable[[Any, Any, float], tf.Tensor], str]] = {
+    objectives.ClassificationObjective: (losses.divergence, "example_weights"),
+    objectives.MultiLabelObjective: (_labels, "example_weights"),
+    objectives.RegressionObjective: (_number, "example_weights"),
+    objectives.TokenClassificationObjective: (losses.divergence, "token_weights"),
+    objectives.SpanObjective: (_parts(0.5, "start_logits", "end_logits"), "example_weights"),
+    objectives.SpanObjectiveV2: (
+        _parts(0.5, "start_log_probs", "end_log_probs", binary=["answer_logits"]),
+        "example_weights",
+    ),
+    objectives.PretrainingObjective: (_parts(1.0, "masked_lm_logits"), "masked_lm_weights"),
+}
+
+
+def _cosine(student: States, teacher: States, *_: Any) -> tf.Tensor:
+    return losses.cosine_distance(student.hidden[-1], teacher.hidden[-1])
+
+
+def _hidden(student: States, teacher: States, _: Any, project: Callable[..., Any]) -> tf.Tensor:
+    every = (len(teacher.hidden) - 1) // (len(student.hidden) - 1)  # 6 layers for 2: 0, 3, 6.
+    pairs = zip(student.hidden, teacher.hidden[::every], strict=True)
+    return tf.add_n([losses.mean_square(project(one), other) for one, other in pairs])
+
+
+def _attention(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.Tensor:
+    every = len(teacher.attended) // len(student.attended)  # 6 layers for 2: the 3rd and the 6th.
+    pairs = zip(student.attended, teacher.attended[every - 1 :: every], strict=True)
+    return tf.add_n([losses.score_difference(s[:2], t[:2], mask) for s, t in pairs])
+
+
+def _relations(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.Tensor:
+    def last(states: States) -> list[tf.Tensor]:
+        query, key, value = states.attended[-1]
+        # The layer has scaled its queries for its own softmax.
+        return [query * tf.cast(tf.sqrt(float(query.shape[-1])), query.dtype), key, value]
+
+    widths = [states.hidden[-1].shape[-1] for states in (student, teacher)]
+    parts = math.gcd(RELATION_HEADS, *widths)
+    pairs = zip(last(student), last(teacher))
+    return tf.add_n([losses.relation_divergence(*each, mask, parts) for each in pairs])
+
+
+class Need(NamedTuple):
+    """A size of both configurations, and whether the student's fits the teacher's."""
+
+    what: str
+    size: Callable[[AlbertConfig], int]
+    fits: Callable[[int, int], bool]
+
+
+_WIDTH = Need("equal hidden sizes", lambda config: config.hidden_size, operator.eq)
+_HEADS = Need("equal numbers of heads", lambda config: config.num_attention_heads, operator.eq)
+_LAYERS = Need(
+    "a teacher with a multiple of the student's layers",
+    lambda config: config.num_hidden_layers * config.inner_group_num,
+    lambda student, teacher: teacher % student == 0,
+)
+
+
+class Term(NamedTuple):
+    """A term: its values float32 [B, S], of the states of student and teacher, the mask and the
+    learned layer, None where it is made of logits or labels; and what both models need for it.
+    """
+
+    of_states: Callable[[States, States, tf.Tensor, Any], tf.Tensor] | None = None
+    needs: Sequence[Need] = ()
+
+
+TERMS = {
+    "logits": Term(),
+    "labels": Term(),
+    "masked_words": Term(),
+    "cosine": Term(_cosine, [_WIDTH]),
+    "hidden": Term(_hidden, [_LAYERS]),
+    "attention": Term(_attention, [_HEADS, _LAYERS]),
+    "relations": Term(_relations),
+}
+
+
+def _own_term(loss: str) -> str:
+    """The term that a loss of the student's own objective belongs to."""
+    return "masked_words" if loss == "masked_lm_loss" else "labels"
+
+
+class _WithProjection(AlbertModel):
+    """A student with the layer that `hidden` learns, from its width to the teacher's."""
+
+    def __init__(self, student: AlbertModel, width: int) -> None:
+        super().__init__(student.config, student.packed, "with_projection", student.dtype_policy)
+        self.student, self.built = student, True
+        with policy_scope(self.dtype_policy):
+            self.projection = dense_layer(width, student.config, "projection")
+        build_children(student.config.hidden_size, self.projection)
+
+    @property
+    def encoder(self) -> AlbertEncoder:
+        """The student's."""
+        return self.student.encoder
+
+
+class DistillationObjective:
+    """The objective of a student that learns from a teacher: a weighted sum of terms.
+
+    Figures beside the ones of the student's own objective: `distill_` and `weighted_`, the parts of
+    the loss with their weights. `model` is what is trained.
+    """
+
+    def __init__(
+        self,
+        student: Objective,
+        teacher: AlbertModel | None,
+        terms: Mapping[str, float] = DEFAULT,
+        temperature: float = 2.0,
+    ) -> None:
+        """
+        Args:
+          student: the student's own objective.
+          teacher: a model of the student's class, or an encoder where `logits` is no term; None:
+            batches have its answers, STORED float32 [B, C].
+          terms: weights of TERMS, see docs/distillation.md.
+          temperature: the softmax temperature of `logits`.
+
+        Raises:
+          UserError: the two models cannot be compared by these terms.
+        """
+        self._own, self._teacher, self._terms = student, teacher, dict(terms)
+        self._temperature, self.student = temperature, student.model
+        self._check_answers()
+        found = {name: TERMS[name].of_states for name in terms}
+        self._of_states = {name: of_states for name, of_states in found.items() if of_states}
+        for name in self._of_states:
+            self._check_sizes(name)
+        self.model: Any = self.student
+        if teacher is not None:
+            teacher.trainable = False
+            if "hidden" in terms:
+                with self.student.distribute_strategy.scope():
+                    self.model = _WithProjection(self.student, teacher.config.hidden_size)
+        self._weights = {
+            name: terms[_own_term(name)] for name in student.losses if _own_term(name) in terms
+        }
+        self.losses = {f"weighted_{name}": student.losses[name] for name in self._weights}
+        if "logits" in terms:
+            self.losses["distill_logits"] = _LOGITS[type(student)][1]
+        self.losses |= {f"distill_{name}": "input_mask" for name in self._of_states}
+        self.metrics = (*student.metrics, *self.losses)
+
+    def _check_answers(self) -> None:
+        """Raises UserError for a term that does not exist, or not for the student's objective."""
+        own = {_own_term(name) for name in self._own.losses}
+        known = [name for name in TERMS if name in own or name not in ("labels", "masked_words")]
+        for name in self._terms:
+            if name not in known:
+                raise UserError(
+                    f"--distillation={name} is not one of the terms of these examples: "
+                    f"{', '.join(known)}."
+                )
+        if type(self._own) not in _LOGITS:
+            raise UserError(f"{type(self._own).__name__} does not go with a --teacher.")
+
+    def _check_sizes(self, name: str) -> None:
+        """Raises UserError where a term cannot compare the layers of the two models."""
+        if self._teacher is None:
+            raise UserError(
+                f"--distillation={name} compares the layers of two models, and --teacher names "
+                "stored answers. Name the teacher's model, or use logits."
+            )
+        for need in TERMS[name].needs:
+            ours, theirs = map(need.size, (self.student.config, self._teacher.config))
+            if not need.fits(ours, theirs):
+                raise UserError(
+                    f"--distillation={name} needs {need.what}: the student has {ours}, the teacher "
+                    f"{theirs}. Use relations, which suits any sizes."
+                )
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: as for the student's objective."""
+        outputs: list[Any] = []
+
+        # The student's objective calls its model once; what comes out is kept on the way.
+        def student(inputs: Batch, **how: Any) -> Any:
+            outputs.append(self.student(inputs, **how))
+            return outputs[0]
+
+        own: Any = copy.copy(self._own)
+        own.model = student
+        with self._watched(self.student) as states:
+            ratios = own.ratios(batch, training, seed)
+        answers, their_states = self._ask_teacher(batch)
+        parts = {f"weighted_{name}": (self._weights[name], ratios[name]) for name in self._weights}
+        if "logits" in self._terms:
+            compare, key = _LOGITS[type(self._own)]
+            values = compare(outputs[0], answers, self._temperature)
+            ratio = weighted_mean(values, batch[key])
+            parts["distill_logits"] = self._terms["logits"], ratio
+        for name, of_states in self._of_states.items():
+            mask, project = _flat(batch)["input_mask"], getattr(self.model, "projection", None)
+            ratio = weighted_mean(of_states(states, their_states, mask, project), mask)
+            parts[f"distill_{name}"] = self._terms[name], ratio
+        for name, (weight, ratio) in parts.items():
+            ratios[name] = Ratio(weight * ratio.numerator, ratio.denominator)
+        return ratios
+
+    def _watched(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
+        if not self._of_states:
+            return contextlib.nullcontext()
+        encoder: Any = getattr(model, "encoder", model)
+        return watched(encoder)
+
+    def _ask_teacher(self, batch: Batch) -> tuple[Any, Any]:
+        """The teacher's outputs and states, of which no gradient goes on."""
+        if self._teacher is None:
+            return batch[STORED], None
+        # An encoder alone knows no choices.
+        is_encoder = isinstance(self._teacher, AlbertEncoder)
+        with self._watched(self._teacher) as states:
+            outputs = self._teacher(_flat(batch) if is_encoder else batch, training=False)
+        return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))
+
+
+def _flat(batch: Batch) -> Batch:
+    """The inputs of an encoder, [B, S], or [B * C, S] where examples have C choices."""
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    return {name: tf.reshape(batch[name], [-1, tf.shape(batch[name])[-1]]) for name in names}
+
+
+distill = DistillationObjective

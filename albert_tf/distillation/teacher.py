@@ -1,0 +1,158 @@
+"""The settings of distillation, and the teacher's model, loaded from wherever weights are."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from albert_tf.checkpoints import formats
+from albert_tf.distillation.objective import DEFAULT, TERMS, DistillationObjective
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertEncoder, AlbertModel
+from albert_tf.models.objectives import Objective
+from albert_tf.pretrained.loading import locate
+from albert_tf.training.initial_model import check_data_fit
+from data_pipeline.files import atomic_files
+from data_pipeline.settings import Settings, setting
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Distillation(Settings):
+    """The teacher of a run, and what is learned from it."""
+
+    teacher: str | None = setting(
+        None,
+        "Teacher to distill from: all that --init_checkpoint may be; in fine-tuning also stored "
+        "answers: runs by commas or a series of them, whose mean counts, or a TSV file.",
+    )
+    distillation: tuple[str, ...] = setting(
+        (),
+        f"Terms of the loss with their weights, as in logits:5,cosine:1, of: {', '.join(TERMS)}. "
+        "By default logits and relations, or logits alone from stored answers.",
+    )
+    temperature: float = setting(
+        2.0, "Softmax temperature of the term logits.", above=0, expert=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.terms()
+        for field in dataclasses.fields(self):
+            if self.teacher is None and getattr(self, field.name) != field.default:
+                raise UserError(f"--{field.name} is for a run with a --teacher. Name one.")
+
+    def terms(self, default: dict[str, float] = DEFAULT) -> dict[str, float]:
+        """Term -> its weight."""
+        pairs = [part.strip().partition(":") for part in self.distillation]
+        try:
+            terms = {name: float(weight) if colon else 1.0 for name, colon, weight in pairs}
+        except ValueError:
+            terms = {}
+        is_good = all(0 < weight < math.inf for weight in terms.values()) and set(terms) <= set(
+            TERMS
+        )
+        if len(terms) < len(pairs) or not is_good:
+            raise UserError(
+                f"--distillation={','.join(self.distillation)} should be terms with weights above "
+                f"0, each term once, as in logits:5,cosine:1. There are: {', '.join(TERMS)}."
+            )
+        return terms or dict(default)
+
+
+class Shared(NamedTuple):
+    """Properties of the data that a teacher has to have, too; labels: None in pre-training."""
+
+    vocab_fingerprint: str
+    vocab_size: int
+    max_seq_length: int
+    labels: Sequence[str] | None = None
+
+
+class Learned(NamedTuple):
+    """The objective of a run, perhaps with a teacher, and what the run says of that."""
+
+    objective: Objective
+    must_not_change: dict[str, Any]
+    card: dict[str, str]
+
+
+def with_teacher(
+    objective: Objective,
+    settings: Distillation | None,
+    shared: Shared,
+    stored_sha256: str | None = None,
+) -> Learned:
+    """The objective of a student with the terms of the settings, or as it is without a teacher.
+    `stored_sha256`: the teacher is answers with this hash, and not a model.
+    """
+    if settings is None or settings.teacher is None:
+        return Learned(objective, {"teacher": None}, {})
+    name, teacher = settings.teacher, None
+    terms, sha256 = settings.terms({"logits": 1.0}), stored_sha256
+    if stored_sha256 is None:
+        terms = settings.terms()
+        teacher, sha256 = _load(name, objective.model, shared, "logits" in terms)
+    kind = type(teacher).__name__ if teacher else "stored"
+    weights = ", ".join(f"{weight:g} {term}" for term, weight in terms.items())
+    return Learned(
+        DistillationObjective(objective, teacher, terms, settings.temperature),
+        {"teacher": sha256, "distillation": terms, "temperature": settings.temperature},
+        {
+            "teacher": f"{name} ({kind})",
+            "distillation": weights,
+            "expected first loss": "depends on the teacher",
+        },
+    )
+
+
+def _load(
+    name: str, student: AlbertModel, shared: Shared, needs_answers: bool
+) -> tuple[AlbertModel, str]:
+    """The teacher's model, its encoder alone where no answers are needed, and its weights' hash."""
+    source = locate(name)
+    config, vocab_file = source.config(), source.vocab_file
+    fingerprint = load_tokenizer(vocab_file).fingerprint if vocab_file else shared.vocab_fingerprint
+    if (fingerprint, config.vocab_size) != (shared.vocab_fingerprint, shared.vocab_size):
+        raise UserError(
+            f"--teacher={name} has another vocabulary than the student, so that their tokens "
+            "cannot be compared. Use one with the same, or, in fine-tuning, answers that it has "
+            "stored (--mode=predict --splits=train)."
+        )
+    check_data_fit(config, shared.vocab_size, shared.max_seq_length, f"--teacher={name}")
+    with student.distribute_strategy.scope():
+        if needs_answers:
+            teacher = source.make_model(config)
+            _check_answers(name, source, teacher, student, shared.labels)
+            formats.load_whole(teacher, source)
+        else:
+            teacher = AlbertEncoder(config)
+            formats.load_start(teacher, source.path)
+    getattr(teacher, "encoder", teacher).packed = student.encoder.packed
+    hashes = map(atomic_files.file_sha256, source.weights_files)
+    return teacher, hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _check_answers(
+    name: str,
+    source: formats.Source,
+    teacher: AlbertModel,
+    student: AlbertModel,
+    labels: Sequence[str] | None,
+) -> None:
+    """Raises UserError where a teacher's answers are of another kind or other classes."""
+    kinds = [
+        (type(each), *(getattr(each, one, None) for one in ("num_classes", "multi_label")))
+        for each in (teacher, student)
+    ]
+    known = None if labels is None else source.labels_as(labels)
+    if kinds[0] != kinds[1] or known not in (None, list(labels or ())):
+        raise UserError(
+            f"--teacher={name} holds a model of another task or of other classes "
+            f"({type(teacher).__name__}: {', '.join(known or ()) or 'no names'}), and the term "
+            "logits needs its answers. Name one that was trained on the task, or give "
+            "--distillation without logits."
+        )
