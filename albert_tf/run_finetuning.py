@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import gc
 
+from albert_tf.distillation.teacher import Distillation
 from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.runs.attempts import finished_results, run_until_good
@@ -32,7 +33,7 @@ from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.command_line import flags, run_binary
-from data_pipeline.command_line.settings import define
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -48,6 +49,7 @@ def define_flags() -> None:
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
     finetuning_flags.define_series_flags()
     define(InitialModel, "Model", hidden=("preset", "config_file"))
+    define(Distillation, "Distillation")
     define(FineTuningSettings, "Length of training and dropout")
     shared_flags.define_training_flags(
         train_batch_size=32,
@@ -95,7 +97,8 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
             model, settings = shared_flags.initial_model(), finetuning_flags.settings()
             run = shared_flags.run_settings
             try:
-                return finetune(model, task, data, folder, settings, devices, run)
+                teacher = read(Distillation)
+                return finetune(model, task, data, folder, settings, devices, run, teacher)
             finally:
                 # One process makes all runs: it starts once, and devices and SIGTERM have one
                 # owner. So what a run leaves in memory is freed, and the next has the names of its

@@ -8,7 +8,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from albert_tf.analysis.costs import encoder_flops_per_token
+from albert_tf.distillation.teacher import Distillation, Learned
 from albert_tf.errors import UserError
+from albert_tf.finetuning.distillation import distilled
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.outcome import Origin, conclude, next_commands
 from albert_tf.finetuning.runs.results import Result
@@ -119,6 +121,7 @@ def finetune(
     settings: FineTuningSettings | None = None,
     devices: Devices | None = None,
     run_settings: Callable[[Recipe], RunSettings] | None = None,
+    distillation: Distillation | None = None,
 ) -> list[Result]:
     """Trains a model on a task; keeps the best model on the dev set and the last one.
 
@@ -132,6 +135,7 @@ def finetune(
       devices: None: all of this machine.
       run_settings: from rate, updates and warm-up to the other settings of the run; None: AdamW as
         in the reference, evaluated at the end.
+      distillation: a teacher, and what is learned from it besides the labels or instead of them.
 
     Returns:
       The scores of each dev split, which are also in results.json.
@@ -172,6 +176,7 @@ def finetune(
     # Right before the model, whose output layer then depends on nothing else.
     keras.utils.set_random_seed(settings.seed)
     trained = new_model(start, task, tokenizer, labels, settings, devices)
+    learned, training = distilled(distillation, task, trained, training, tokenizer)
     evaluator = ScoreEvaluator(task, trained, dev, run.eval_batch_size)
     flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
     trained_on = {task.train_split: training.sha256}
@@ -184,13 +189,14 @@ def finetune(
     run_experiment(
         Experiment(
             title=f"Fine-tuning: {task.name}",
-            objective=task.objective(trained),
-            data=_training_data(training, scored, tokenizer, task, settings, run, devices),
+            objective=learned.objective,
+            model_to_keep=trained,
+            data=_training_data(training, scored, tokenizer, task, settings, run, devices, learned),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
             evaluator=evaluator,
-            card=_card(task, recipe, training, settings),
+            card={**_card(task, recipe, training, settings), **learned.card},
             next_commands=functools.partial(next_commands, task, data, run.output_dir, labels),
         ),
         score_and_write,
@@ -279,6 +285,7 @@ def _training_data(
     settings: FineTuningSettings,
     run: RunSettings,
     devices: Devices,
+    learned: Learned,
 ) -> TrainingData:
     """The examples to be trained on as the data of a run, with all that has to be the same for it
     to go on.
@@ -312,6 +319,7 @@ def _training_data(
             "scored_examples": dict(scored),  # They decide which checkpoint is best.
             "length_window": settings.length_window,  # The order of examples depends on it.
             **task.answer_settings,
+            **learned.must_not_change,
         },
         tokens_per_example=training.features.mean_tokens(),
     )

@@ -75,13 +75,13 @@ class _Stored(NamedTuple):
     origin: Origin
 
 
-def find_folders(patterns: Sequence[str]) -> list[str]:
+def find_folders(patterns: Sequence[str], flag: str = "runs") -> list[str]:
     """Folders by name, or by a pattern with * and ?, which leaves out runs that were put aside."""
     folders: list[str] = []
     given = [os.path.realpath(pattern) for pattern in patterns]
     for pattern, path in zip(patterns, given):
         if given.count(path) > 1:  # Also as runs/rte and runs/rte/.
-            raise UserError(f"--runs names {pattern} twice. Name each run once.")
+            raise UserError(f"--{flag} names {pattern} twice. Name each run once.")
         # runs/* has runs/rte.attempt-1, too, which learned nothing: only its full name selects it.
         names = [
             name for name in storage.match(pattern) if name == pattern or not is_put_aside(name)
@@ -89,15 +89,16 @@ def find_folders(patterns: Sequence[str]) -> list[str]:
         matches = [name.rstrip("/") for name in names if storage.is_folder(name)]
         if not matches:
             raise UserError(
-                f"--runs: {pattern} is not a folder. Name the --output_dir of a run_finetuning run."
+                f"--{flag}: {pattern} is not a folder. Name the --output_dir of a run_finetuning "
+                "run."
             )
         folders += matches
     return list(dict.fromkeys(folders))  # Two patterns may match one folder.
 
 
-def find_runs(patterns: Sequence[str]) -> list[str]:
+def find_runs(patterns: Sequence[str], flag: str = "runs") -> list[str]:
     """The folders of runs; a folder of a series stands for its runs. See `find_folders`."""
-    runs = [run for folder in find_folders(patterns) for run in run_folders(folder)]
+    runs = [run for folder in find_folders(patterns, flag) for run in run_folders(folder)]
     return list(dict.fromkeys(runs))  # A series may be named with one of its runs.
 
 
