@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from albert_tf.checkpoints import native
+from albert_tf.distillation.teacher import Distillation
 from albert_tf.keras_compat import keras
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
 from albert_tf.pretraining import flags as pretraining_flags
@@ -20,7 +21,7 @@ from albert_tf.training.devices import Devices
 from albert_tf.training.settings import MAX_BATCH_SIZE
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.command_line import flags, run_binary
-from data_pipeline.command_line.settings import define
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.records.record_folder import read_manifest
 
 FLAGS = flags.FLAGS
@@ -32,6 +33,7 @@ def define_flags() -> None:
     define(InitialModel, "Model")
     pretraining_flags.define_data_flags()
     pretraining_flags.define_objective_flags()
+    define(Distillation, "Distillation")
     pretraining_flags.define_warmup_flag()
     shared_flags.define_training_flags(
         train_batch_size=4096,
@@ -79,7 +81,7 @@ def main() -> None:
 
 def train(devices: Devices) -> None:
     """Trains, saves the model folder, and prints the held-out figures."""
-    data = pretraining_flags.data()
+    data, distillation = pretraining_flags.data(), read(Distillation)
     start = shared_flags.initial_model()
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     settings = shared_flags.run_settings(pretraining_flags.recipe())
@@ -92,7 +94,7 @@ def train(devices: Devices) -> None:
         # Of a generator and a detector, the detector is the model that is kept and started from.
         start.load_start(objective_of(model).kept)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
-    pretrain(model, data, settings, eval_data)
+    pretrain(model, data, settings, eval_data, distillation)
 
 
 def train_manifest() -> dict[str, Any] | None:

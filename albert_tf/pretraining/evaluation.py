@@ -193,6 +193,11 @@ def evaluate_run(
             "--mode=continuous_eval does not evaluate. Pass --eval_data and --eval_steps to the "
             "training."
         )
+    if "hidden" in must_not_change.get("distillation", {}):
+        raise UserError(
+            f"--output_dir={run_dir} is a run of --distillation=hidden, whose checkpoints have one "
+            "layer more than the model. Pass --eval_data and --eval_steps to the training."
+        )
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)
     evaluator = held_out.evaluator(model, must_not_change["vocab_fingerprint"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.checkpoints import native
+from albert_tf.distillation.teacher import Distillation, Shared, with_teacher
 from albert_tf.pretraining.data import PretrainingData, tell_of_other_draws
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
@@ -24,6 +26,7 @@ def pretrain(
     data: PretrainingData,
     settings: RunSettings,
     eval_data: Sequence[str] = (),
+    distillation: Distillation | None = None,
 ) -> dict[str, float]:
     """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
 
@@ -33,6 +36,7 @@ def pretrain(
       data: of `open_records` or `open_text`.
       settings: folder, optimizer and loop.
       eval_data: folders of held-out records, at most one for each sentence objective.
+      distillation: a teacher, and what is learned from it besides the words or instead of them.
 
     Returns:
       The held-out figures at the end; empty without `eval_data`.
@@ -43,6 +47,10 @@ def pretrain(
     held_out = HeldOut(eval_data, settings.eval_batch_size) if eval_data else None
     objective = objective_of(model)
     flops = objective.flops_per_token(data.max_seq_length, data.manifest["max_predictions"])
+    shared = Shared(data.manifest["vocab_fingerprint"], data.vocab_size, data.max_seq_length)
+    learned = with_teacher(objective.losses(data.sentence_objective), distillation, shared)
+    fixed = {**data.must_not_change, **learned.must_not_change}
+    data = dataclasses.replace(data, must_not_change=fixed)
     watch = watch_of(data)
     # One line for the whole run, so the chief says it, and before the training's own output.
     if is_chief(model.distribute_strategy) and not settings.overwrite:
@@ -50,13 +58,13 @@ def pretrain(
     return run_experiment(
         Experiment(
             title="Pre-training",
-            objective=objective.losses(data.sentence_objective),
+            objective=learned.objective,
             model_to_keep=objective.kept,
             data=objective.data(data),
             settings=settings,
             models=_model_folders(data, held_out),
             flops_per_token=flops,
-            card=_card(objective, data, settings, flops),
+            card={**_card(objective, data, settings, flops), **learned.card},
             notice=watch.notice if watch else None,
             next_commands=functools.partial(
                 _next_commands, objective, os.path.join(settings.output_dir, native.RUN_MODEL)
