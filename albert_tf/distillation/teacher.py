@@ -28,11 +28,13 @@ class Distillation(Settings):
         None,
         "Teacher to distill from: all that --init_checkpoint may be; in fine-tuning also stored "
         "answers: runs by commas or a series of them, whose mean counts, or a TSV file.",
+        expert=True,  # --help has as many flags as a reader takes in.
     )
     distillation: tuple[str, ...] = setting(
         (),
         f"Terms of the loss with their weights, as in logits:5,cosine:1, of: {', '.join(TERMS)}. "
         "By default logits and relations, or logits alone from stored answers.",
+        expert=True,
     )
     temperature: float = setting(
         2.0, "Softmax temperature of the term logits.", above=0, expert=True
