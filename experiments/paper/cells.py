@@ -46,7 +46,9 @@ class Lab(Settings):
     max_seq_length: int = setting(0, "Number of tokens in a sequence; 0: 128, or 512.")
     tokens: float = setting(0.0, "Millions of tokens in a run; 0: as the table says.")
     shape: str = setting(
-        "small", "small: cells for a CPU. paper: print the paper's.", one_of=("small", "paper")
+        "small",
+        "Size of the cells. small: for a CPU; paper: the paper's own, whose commands are printed.",
+        one_of=("small", "paper"),
     )
     tasks: tuple[str, ...] = setting((), "Tasks to fine-tune every run on, such as sst-2.")
     data_dir: str = setting("", "Folder of the files of --tasks.")

@@ -1,5 +1,7 @@
 """Measures a pre-trained model on several held-out records, sentence objectives of others included.
 
+    python -m experiments.paper.measure --model=run/model --eval_data=heldout --output=measured.json
+
 A model's own head answers the objective that it was trained on. For another one its encoder is
 frozen, and a logistic regression learns from the pooled outputs of training pairs.
 """
