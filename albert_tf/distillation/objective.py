@@ -10,7 +10,7 @@ import copy
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -29,42 +29,46 @@ DEFAULT = {"logits": 1.0, "relations": 1.0}
 RELATION_HEADS = 8  # Or fewer, where that does not divide both widths.
 
 
-def _labels(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
-    return tf.reduce_mean(losses.binary_divergence(student, teacher, temperature), axis=1)
+# The values of `logits`, of both models' outputs and the temperature.
+Compare: TypeAlias = Callable[[Any, Any, float], tf.Tensor]
 
 
-def _number(student: Any, teacher: Any, _: float) -> tf.Tensor:
-    return losses.mean_square(student, teacher)  # A number has no temperature.
-
-
-def _parts(
-    weight: float, *names: str, binary: Sequence[str] = ()
-) -> Callable[[Any, Any, float], tf.Tensor]:
+def _of_outputs(weight: float, **compare: Compare) -> Compare:
     """The weighted sum over outputs by name."""
-
-    def values(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
-        compare = {**dict.fromkeys(names, losses.divergence)}
-        compare |= dict.fromkeys(binary, losses.binary_divergence)
-        return weight * tf.add_n(
+    return lambda student, teacher, temperature: (
+        weight
+        * tf.add_n(
             [each(student[name], teacher[name], temperature) for name, each in compare.items()]
         )
+    )
 
-    return values
 
-
-# The student's objective -> the values of `logits`, of both models' outputs and the temperature,
-# and the batch's weights of them. Parts are weighted as the objective weights its own.
-_LOGITS: dict[type, tuple[Callable[[Any, Any, float], tf.Tensor], str]] = {
-    objectives.ClassificationObjective: (losses.divergence, "example_weights"),
-    objectives.MultiLabelObjective: (_labels, "example_weights"),
-    objectives.RegressionObjective: (_number, "example_weights"),
-    objectives.TokenClassificationObjective: (losses.divergence, "token_weights"),
-    objectives.SpanObjective: (_parts(0.5, "start_logits", "end_logits"), "example_weights"),
-    objectives.SpanObjectiveV2: (
-        _parts(0.5, "start_log_probs", "end_log_probs", binary=["answer_logits"]),
+_soft, _binary = losses.divergence, losses.binary_divergence
+# The student's objective -> its values, and the batch's weights of them. Parts are weighted as the
+# objective weights its own.
+_LOGITS: dict[type, tuple[Compare, str]] = {
+    objectives.ClassificationObjective: (_soft, "example_weights"),
+    objectives.MultiLabelObjective: (
+        lambda *given: tf.reduce_mean(_binary(*given), axis=1),
         "example_weights",
     ),
-    objectives.PretrainingObjective: (_parts(1.0, "masked_lm_logits"), "masked_lm_weights"),
+    objectives.RegressionObjective: (  # A number has no temperature.
+        lambda student, teacher, _: losses.mean_square(student, teacher),
+        "example_weights",
+    ),
+    objectives.TokenClassificationObjective: (_soft, "token_weights"),
+    objectives.SpanObjective: (
+        _of_outputs(0.5, start_logits=_soft, end_logits=_soft),
+        "example_weights",
+    ),
+    objectives.SpanObjectiveV2: (
+        _of_outputs(0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary),
+        "example_weights",
+    ),
+    objectives.PretrainingObjective: (
+        _of_outputs(1.0, masked_lm_logits=_soft),
+        "masked_lm_weights",
+    ),
 }
 
 
@@ -96,17 +100,11 @@ def _relations(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.
     return tf.add_n([losses.relation_divergence(*each, mask, parts) for each in pairs])
 
 
-class Need(NamedTuple):
-    """A size of both configurations, and whether the student's fits the teacher's."""
-
-    what: str
-    size: Callable[[AlbertConfig], int]
-    fits: Callable[[int, int], bool]
-
-
-_WIDTH = Need("equal hidden sizes", lambda config: config.hidden_size, operator.eq)
-_HEADS = Need("equal numbers of heads", lambda config: config.num_attention_heads, operator.eq)
-_LAYERS = Need(
+# What both models need: words for it, a size of a configuration, whether the two sizes fit.
+Need: TypeAlias = tuple[str, Callable[[AlbertConfig], int], Callable[[int, int], bool]]
+_WIDTH: Need = ("equal hidden sizes", lambda config: config.hidden_size, operator.eq)
+_HEADS: Need = ("equal numbers of heads", lambda each: each.num_attention_heads, operator.eq)
+_LAYERS: Need = (
     "a teacher with a multiple of the student's layers",
     lambda config: config.num_hidden_layers * config.inner_group_num,
     lambda student, teacher: teacher % student == 0,
@@ -221,11 +219,11 @@ class DistillationObjective:
                 f"--distillation={name} compares the layers of two models, and --teacher names "
                 "stored answers. Name the teacher's model, or use logits."
             )
-        for need in TERMS[name].needs:
-            ours, theirs = map(need.size, (self.student.config, self._teacher.config))
-            if not need.fits(ours, theirs):
+        for what, size, fits in TERMS[name].needs:
+            ours, theirs = map(size, (self.student.config, self._teacher.config))
+            if not fits(ours, theirs):
                 raise UserError(
-                    f"--distillation={name} needs {need.what}: the student has {ours}, the teacher "
+                    f"--distillation={name} needs {what}: the student has {ours}, the teacher "
                     f"{theirs}. Use relations, which suits any sizes."
                 )
 

@@ -128,7 +128,14 @@ def _load(
     with student.distribute_strategy.scope():
         if needs_answers:
             teacher = source.make_model(config)
-            _check_answers(name, source, teacher, student, shared.labels)
+            known = None if shared.labels is None else source.labels_as(shared.labels)
+            if _kind(teacher) != _kind(student) or known not in (None, list(shared.labels or ())):
+                raise UserError(
+                    f"--teacher={name} holds a model of another task or of other classes "
+                    f"({type(teacher).__name__}: {', '.join(known or ()) or 'no names'}), and the "
+                    "term logits needs its answers. Name one that was trained on the task, or give "
+                    "--distillation without logits."
+                )
             formats.load_whole(teacher, source)
         else:
             teacher = AlbertEncoder(config)
@@ -138,23 +145,6 @@ def _load(
     return teacher, hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def _check_answers(
-    name: str,
-    source: formats.Source,
-    teacher: AlbertModel,
-    student: AlbertModel,
-    labels: Sequence[str] | None,
-) -> None:
-    """Raises UserError where a teacher's answers are of another kind or other classes."""
-    kinds = [
-        (type(each), *(getattr(each, one, None) for one in ("num_classes", "multi_label")))
-        for each in (teacher, student)
-    ]
-    known = None if labels is None else source.labels_as(labels)
-    if kinds[0] != kinds[1] or known not in (None, list(labels or ())):
-        raise UserError(
-            f"--teacher={name} holds a model of another task or of other classes "
-            f"({type(teacher).__name__}: {', '.join(known or ()) or 'no names'}), and the term "
-            "logits needs its answers. Name one that was trained on the task, or give "
-            "--distillation without logits."
-        )
+def _kind(model: AlbertModel) -> tuple[Any, ...]:
+    """Its class, and what else its answers are."""
+    return type(model), *(getattr(model, name, None) for name in ("num_classes", "multi_label"))
