@@ -50,7 +50,10 @@ def measure(preset: str, folder: Path, precision: str) -> Seconds:
             run_program(command("experiments.paper.update", **what), folder / "log")
         found.append(json.loads(path.read_text(encoding="utf-8")))
     first, last = found[0], found[-1]
-    return {part: first[part] + (layers - 1) * (last[part] - first[part]) for part in first}
+    total = {part: first[part] + (layers - 1) * (last[part] - first[part]) for part in first}
+    if get_preset(preset).parameter_sharing == "all":  # More layers are nothing to the optimizer.
+        total["optimizer"] = min(first["optimizer"], last["optimizer"])
+    return total
 
 
 def table_rows(folder: Path, precision: str) -> list[dict[str, str]]:

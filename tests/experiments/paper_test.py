@@ -16,6 +16,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretrained.presets import get_preset
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.program import parse_flags
 from data_pipeline.corpus.documents import Corpus
@@ -23,6 +24,7 @@ from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.paper import speed
 from experiments.paper.cells import Lab, Run, script
 from experiments.paper.report import draw, rows_of, table_rows
 from experiments.paper.rows import plan, read_rows
@@ -131,6 +133,25 @@ def test_a_report_pairs_seeds_and_says_no_more_than_it_knows(tmp_path):
     assert t_interval([1.0, 1.0]) == (1.0, 1.0)
     draw(TABLES["sharing"], rows, tmp_path / "sharing.png")
     assert (tmp_path / "sharing.png").stat().st_size > 1000
+
+
+def test_speed_adds_layers_where_a_model_is_too_large(tmp_path):
+    """The layers of BERT large are 23 times the difference of two and one; the optimizer of a
+    shared model knows one layer only.
+    """
+    for preset in speed.MODELS:
+        config = get_preset(preset)
+        for layers in (1, 2, config.num_hidden_layers):
+            own = 1 if config.parameter_sharing == "all" else layers
+            seconds = {"arithmetic": 1.0 + layers, "optimizer": 0.5 + own}
+            (tmp_path / f"{preset}_{layers}_float32.json").write_text(json.dumps(seconds))
+    lines = {line["model"].split()[0]: line for line in speed.table_rows(tmp_path, "float32")}
+    large = {name for name, line in lines.items() if "times their number" in line["model"]}
+    assert large == {"bert-large", "bert-xlarge", "albert-xlarge-v1", "albert-xxlarge-v1"}
+    assert lines["bert-large"]["seconds"] == "25.00 + 24.500"
+    assert lines["albert-xxlarge-v1"]["seconds"] == "13.00 + 1.500"
+    assert lines["albert-base-v1"]["arithmetic"] == f"{25 / 13:.2f}x"
+    assert lines["albert-xlarge-v1"]["operations"] == "0.26x"
 
 
 @pytest.mark.table
