@@ -148,8 +148,8 @@ def test_speed_adds_layers_where_a_model_is_too_large(tmp_path):
     lines = {line["model"].split()[0]: line for line in speed.table_rows(tmp_path, "float32")}
     large = {name for name, line in lines.items() if "times their number" in line["model"]}
     assert large == {"bert-large", "bert-xlarge", "albert-xlarge-v1", "albert-xxlarge-v1"}
-    assert lines["bert-large"]["seconds"] == "25.00 + 24.500"
-    assert lines["albert-xxlarge-v1"]["seconds"] == "13.00 + 1.500"
+    assert lines["bert-large"]["processor seconds"] == "25.00 + 24.500"
+    assert lines["albert-xxlarge-v1"]["processor seconds"] == "13.00 + 1.500"
     assert lines["albert-base-v1"]["arithmetic"] == f"{25 / 13:.2f}x"
     assert lines["albert-xlarge-v1"]["operations"] == "0.26x"
 
