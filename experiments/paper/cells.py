@@ -327,12 +327,13 @@ def shown(program: Command) -> str:
 
 
 def script(runs: list[Run]) -> Iterator[str]:
-    """Lines of a shell script that makes runs, with their configurations."""
+    """Lines of a shell script that makes runs: configurations, commands, the paper's figures."""
     made: set[Path] = set()
     for run in runs:
         needed = dict(run.commands())
         config = shlex.quote(str(run.folder / "config.json"))
-        yield f"\n# {run.name}\nmkdir -p {shlex.quote(str(run.folder))}"
+        printed = f"; in the paper: {', '.join(map(str, run.cell.paper))}" if run.cell.paper else ""
+        yield f"\n# {run.name}{printed}\nmkdir -p {shlex.quote(str(run.folder))}"
         yield f"echo '{json.dumps(run.config.to_dict())}' > {config}"
         yield from (shown(each) for path, each in needed.items() if path not in made)
         made |= needed.keys()
