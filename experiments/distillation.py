@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+from albert_tf.errors import UserError
 from albert_tf.pretrained.loading import locate
 from data_pipeline.command_line import flags, run_binary
 
@@ -31,9 +32,9 @@ CELLS = {
     "ensemble": (4, "logits:1", "answers"),
     "ensemble and labels": (4, "logits:1,labels:1", "answers"),
     "2 layers": (2, None, None),
-    "2 layers, taught": (2, "logits:1,relations:1", "run"),
+    "2 layers taught": (2, "logits:1,relations:1", "run"),
     "1 layer": (1, None, None),
-    "1 layer, taught": (1, "logits:1,relations:1", "run"),
+    "1 layer taught": (1, "logits:1,relations:1", "run"),
 }
 
 
@@ -43,7 +44,7 @@ def define_flags() -> None:
     flags.DEFINE_string("data_dir", None, "GLUE's root.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder of runs.csv and of the runs.", required=True)
     flags.DEFINE_list("tasks", ["mrpc", "sts-b", "sst-2"], "Tasks, in this order.")
-    flags.DEFINE_list("cells", list(CELLS)[:3], f"Rows of the table, of: {'; '.join(CELLS)}.")
+    flags.DEFINE_list("cells", list(CELLS)[:3], f"Rows of the table, of: {', '.join(CELLS)}.")
     flags.DEFINE_integer("seeds", 5, "Number of runs of each cell, and of the ensemble.", 1, 100)
     flags.DEFINE_integer("epochs", 3, "Passes over the examples, in all cells.", 1, 100)
     flags.DEFINE_float("max_minutes", 1e6, "Minutes after which no other run is begun.")
@@ -52,6 +53,8 @@ def define_flags() -> None:
 def main() -> None:
     output, start = Path(FLAGS.output_dir), time.monotonic()
     output.mkdir(parents=True, exist_ok=True)
+    if unknown := [cell for cell in FLAGS.cells if cell not in CELLS]:
+        raise UserError(f"--cells={unknown[0]} is not one of {', '.join(CELLS)}.")
     cells = itertools.product(FLAGS.tasks, FLAGS.cells, map(str, range(FLAGS.seeds)))
     done = {key(row) for row in rows(output)}
     for task, cell, seed in (each for each in cells if each not in done):
@@ -65,7 +68,7 @@ def main() -> None:
 def run(output: Path, data: str, task: str, cell: str, seed: str) -> None:
     """One run, whose row is appended to the CSV."""
     layers, terms, teacher = CELLS[cell]
-    begun, folder = time.monotonic(), output / task / cell.replace(", ", "_").replace(" ", "_")
+    begun, folder = time.monotonic(), output / task / cell.replace(" ", "_")
     common = [f"--task={task}", f"--data_dir={data}", f"--output_dir={folder / seed}"]
     training = [f"--init_checkpoint={MODEL}", f"--seed={seed}", "--learning_rate=1e-4"]
     training += [f"--num_train_epochs={FLAGS.epochs}"]
