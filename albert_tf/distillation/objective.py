@@ -153,30 +153,18 @@ class _WithProjection(AlbertModel):
 
 
 class DistillationObjective:
-    """The objective of a student that learns from a teacher: a weighted sum of terms.
-
-    Figures beside the ones of the student's own objective: `distill_` and `weighted_`, the parts of
-    the loss with their weights. `model` is what is trained.
+    """The weighted sum of terms, see `distill`. Figures beside the ones of the student's objective:
+    `distill_` and `weighted_`, the parts of the loss with their weights.
     """
 
     def __init__(
         self,
         student: Objective,
         teacher: AlbertModel | None,
-        terms: Mapping[str, float] = DEFAULT,
-        temperature: float = 2.0,
+        terms: Mapping[str, float],
+        temperature: float,
     ) -> None:
-        """
-        Args:
-          student: the student's own objective.
-          teacher: a model of the student's class, or an encoder where `logits` is no term; None:
-            batches have its answers, STORED float32 [B, C].
-          terms: weights of TERMS, see docs/distillation.md.
-          temperature: the softmax temperature of `logits`.
-
-        Raises:
-          UserError: the two models cannot be compared by these terms.
-        """
+        """Without a teacher batches have its answers: STORED, float32 [B, C]."""
         self._own, self._teacher, self._terms = student, teacher, dict(terms)
         self._temperature, self.student = temperature, student.model
         self._check_answers()
@@ -280,4 +268,24 @@ def _flat(batch: Batch) -> Batch:
     return {name: tf.reshape(batch[name], [-1, tf.shape(batch[name])[-1]]) for name in names}
 
 
-distill = DistillationObjective
+def distill(
+    student: Objective,
+    teacher: AlbertModel,
+    terms: Mapping[str, float] = DEFAULT,
+    temperature: float = 2.0,
+) -> DistillationObjective:
+    """The objective of a student that learns from a teacher.
+
+    Args:
+      student: the student's own objective.
+      teacher: a model of the student's class, or an encoder where `logits` is no term.
+      terms: their weights by name, see docs/distillation.md.
+      temperature: the softmax temperature of `logits`.
+
+    Returns:
+      An objective for a training loop; its `model` is what is trained.
+
+    Raises:
+      UserError: the two models cannot be compared by these terms.
+    """
+    return DistillationObjective(student, teacher, terms, temperature)

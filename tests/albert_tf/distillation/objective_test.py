@@ -172,7 +172,7 @@ def test_pairs_that_cannot_be_compared(terms, changes, message):
 
 def test_other_refusals():
     with pytest.raises(UserError, match="--distillation=cosine compares the layers of two models"):
-        DistillationObjective(student(), None, {"cosine": 1.0})
+        DistillationObjective(student(), None, {"cosine": 1.0}, 2.0)
     words = PretrainingObjective(AlbertPretrainer(BASE), "none")
     with pytest.raises(UserError, match="labels is not one of the terms .*: logits, masked_words"):
         distill(words, AlbertPretrainer(BASE), {"labels": 1})
