@@ -36,9 +36,11 @@ class AlbertLayer(keras_3.layers.Layer):
     """
 
     def __init__(self, model: AlbertModel, **kwargs: Any) -> None:
-        """Args:
-        model: an encoder or a model with a head; what is frozen in it stays frozen.
-        kwargs: of keras.layers.Layer.
+        """The layer of a model.
+
+        Args:
+          model: an encoder or a model with a head; what is frozen in it stays frozen.
+          kwargs: of keras.layers.Layer.
 
         Raises:
           UserError: it is no model of this project.
@@ -90,10 +92,12 @@ class AlbertTextLayer(AlbertLayer):
     """An AlbertLayer that takes texts: strings [B], or a pair of such tensors."""
 
     def __init__(self, model: AlbertModel, preprocessor: Any, **kwargs: Any) -> None:
-        """Args:
-        model: see AlbertLayer.
-        preprocessor: an AlbertPreprocessor; it and its vocabulary are saved with the layer.
-        kwargs: of keras.layers.Layer.
+        """The layer of a model for text.
+
+        Args:
+          model: see AlbertLayer.
+          preprocessor: an AlbertPreprocessor; it and its vocabulary are saved with the layer.
+          kwargs: of keras.layers.Layer.
         """
         super().__init__(model, **kwargs)
         self.preprocessor = preprocessor
