@@ -152,7 +152,7 @@ def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics
     data = make_data(100, has_statistics)
     pretrain_from_python(AlbertPretrainer(tiny_config), data, SETTINGS, ["heldout"])
     (found,) = described
-    assert found.evaluator == ("evaluator", "f") and found.examples is data
+    assert found.evaluator == ("evaluator", "f") and found.examples.manifest is data.manifest
     assert found.models.metadata["eval_data_sha256"] == "a hash"
     found.print_results({"loss": 1.0})
     manifest = data.manifest if has_statistics else None
