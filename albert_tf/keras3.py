@@ -43,7 +43,7 @@ class AlbertLayer(keras_3.layers.Layer):
           kwargs: of keras.layers.Layer.
 
         Raises:
-          UserError: it is no model of this project.
+          UserError: it is not a model of this project.
         """
         super().__init__(**kwargs)
         if not isinstance(model, AlbertModel):

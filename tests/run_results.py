@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints import native
 from albert_tf.training.report.metrics_file import read_metrics
 
 
@@ -27,6 +30,16 @@ def check_tensors(found: Path, expected: Path, tolerance: float = 0.0) -> None:
         else:
             np.testing.assert_array_equal(values.pop(name), value, err_msg=name)
     assert not values
+
+
+def check_goes_on(again: Callable[[], object], first: object, run: Path) -> None:
+    """A fine-tuning run of four updates that loses its last checkpoint and model makes the same."""
+    expected = shutil.copytree(run / "last_model", run.with_name("before")) / native.WEIGHTS_PREFIX
+    for path in (run / "checkpoints").glob("*4*"):
+        path.unlink()
+    shutil.rmtree(run / "last_model")
+    assert again() == first
+    check_tensors(run / "last_model" / native.WEIGHTS_PREFIX, expected)
 
 
 def figures(run_dir: Path) -> list[dict[str, str]]:

@@ -278,7 +278,8 @@ def distill(
 
     Args:
       student: the student's own objective.
-      teacher: a model of the student's class, or an encoder where `logits` is no term.
+      teacher: a model of the student's class, or an encoder where `logits` is not a term. It is
+        frozen: its `trainable` becomes False.
       terms: their weights by name, see docs/distillation.md.
       temperature: the softmax temperature of `logits`.
 

@@ -1,7 +1,6 @@
 """Fine-tuning with a teacher: all forms of tasks, whole runs, stored answers, what is refused."""
 
 import functools
-import shutil
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from tests.bert_family_test import GOLDENS
 from tests.conformance_cases import SMALLEST
 from tests.finetuning_cases import FORMS, LENGTHS, split_of
-from tests.run_results import check_tensors, tensors
+from tests.run_results import check_goes_on, check_tensors, tensors
 
 LAST = f"last_model/{native.WEIGHTS_PREFIX}"
 LABELS = ("long", "short")
@@ -97,12 +96,7 @@ def test_a_run_goes_on_with_the_same_bits(train, teacher, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert f"{teacher} (AlbertClassifier)\n" in shown and "depends on the teacher" in shown
     assert "2 logits, 1 labels, 0.5 hidden, 1 relations" in shown
-    shutil.copytree(tmp_path / "run" / "last_model", tmp_path / "before" / "last_model")
-    for path in (tmp_path / "run" / "checkpoints").glob("*4*"):
-        path.unlink()
-    shutil.rmtree(tmp_path / "run" / "last_model")
-    assert again() == first
-    check_tensors(tmp_path / "run" / LAST, tmp_path / "before" / LAST)
+    check_goes_on(again, first, tmp_path / "run")
     assert set(tensors(tmp_path / "run" / LAST)) == set(tensors(teacher / LAST))
     for other, message in (
         (None, "teacher was '.*' and is None"),
