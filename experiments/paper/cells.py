@@ -44,7 +44,7 @@ class Lab(Settings):
     vocab_file: str = setting("", "Vocabulary; without one, it is made of --corpus.")
     vocab_size: int = setting(0, "Number of its pieces; 0: 8,000, for the paper's cells 30,000.")
     max_seq_length: int = setting(0, "Number of tokens in a sequence; 0: 128, or 512.")
-    tokens: float = setting(0.0, "Millions of tokens in a run; 0: as the table says.")
+    tokens: float = setting(0.0, "Number of tokens in a run (--tokens=20e6); 0: as the table says.")
     shape: str = setting(
         "small",
         "Size of the cells. small: for a CPU; paper: the paper's own, whose commands are printed.",
@@ -179,7 +179,7 @@ class Run:
         """Flags of run_pretraining that are not about architecture, data and folders."""
         flags: dict[str, Any] = {**(SMALL_FLAGS if self.lab.is_small else PAPER_FLAGS)}
         if self.lab.is_small:
-            tokens = 1e6 * (self.lab.tokens or self.table.tokens)
+            tokens = self.lab.tokens or self.table.tokens
             batch = flags["train_batch_size"] * self.lab.length
             flags["num_train_steps"] = max(1, round(tokens / batch))
         return {**flags, **self.cell.flags, "seed": self.seed}

@@ -53,7 +53,7 @@ class Table:
       printed: what the paper's figures are.
       figures: what is compared; a loss is better when it is lower.
       has_pairs: models are measured on all sentence objectives, not only on their own.
-      tokens: of a small cell, in millions.
+      tokens: of a small cell.
     """
 
     title: str
@@ -63,7 +63,7 @@ class Table:
     printed: str = "average score"
     figures: tuple[str, ...] = (LOSS,)
     has_pairs: bool = False
-    tokens: float = 20.0
+    tokens: float = 20e6
 
 
 def size(hidden: int, head: int = 64, **others: Any) -> dict[str, Any]:
@@ -179,7 +179,7 @@ TABLES = {
         printed="percent",
         figures=("masked_lm_accuracy", "nsp_accuracy", "sop_accuracy"),
         has_pairs=True,
-        tokens=36.0,
+        tokens=36e6,
     ),
     "equal_time": Table(
         "Table 6: equal time of training",
@@ -195,7 +195,7 @@ TABLES = {
             _preset("BERT large, 34 h", "bert-large", num_train_steps=400_000),
             _preset("ALBERT xxlarge, 32 h", "albert-xxlarge-v1"),
         ),
-        tokens=1000.0,  # The minutes end first.
+        tokens=1e9,  # The minutes end first.
     ),
     "data": Table(
         "Table 7: additional data",

@@ -160,7 +160,7 @@ def test_a_table_goes_on_where_it_was_interrupted(texts, tmp_path):
     command = [
         *(sys.executable, "-m", "experiments.paper", "--table=dropout", "--seeds=1"),
         *(f"--{name}={path}" for name, path in texts.items() if "more" not in name),
-        *(f"--vocab_file={VOCABULARY}", "--max_seq_length=16", "--tokens=0.005"),
+        *(f"--vocab_file={VOCABULARY}", "--max_seq_length=16", "--tokens=5e3"),
         *(f"--output_dir={tmp_path / 'work'}", f"--rows={rows}"),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)

@@ -76,7 +76,8 @@ class _Warnings:
                 self._unread.remove(group)
                 if not self._unread:
                     for problem, count in sorted(self.report.problems.items()):
-                        _warn(f"input: {problem}: {count:,}")
+                        if count > sum(each.endswith(problem) for each in self.report.examples):
+                            _warn(f"input: {problem}: {count:,}")
 
 
 def _warn(message: str) -> None:
