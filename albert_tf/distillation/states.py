@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.layers.blocks import ReadyBlock
-from albert_tf.layers.fast.operations import operations_for
+from albert_tf.layers.blocks import Operations, ReadyBlock
+from albert_tf.layers.fast.operations import TrainingOperations
+from albert_tf.machine import fast_switch
 from albert_tf.models import AlbertEncoder
 
 
@@ -30,38 +31,42 @@ class _SeenBlock(ReadyBlock):
     """A ReadyBlock that keeps its input where that is the first layer's."""
 
     def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Any) -> tf.Tensor:
-        hidden = self.operations.hidden  # type: ignore[attr-defined]
+        hidden = self.operations.states.hidden  # type: ignore[attr-defined]
         if not hidden:
             hidden.append(forward.layout.to_padded(x))
         return super().__call__(x, forward, *positions, seed=seed)
 
 
-@contextlib.contextmanager
-def watched(encoder: AlbertEncoder) -> Iterator[States]:
-    """A context in which the states of the encoder's one pass are kept, which recomputes nothing
-    and has all positions in its last layer, too.
-    """
-    # By the door of `output_attentions`: the operations of one pass are an argument of `_layers`.
-    # They are those of a step with a gradient, fast ones included, which take a batch as a whole.
-    # Only this object's method is replaced, so the model's own files know nothing of it.
-    states, layers = States([], []), encoder._layers
+class _Watching(Operations):
+    """Keeps the states of one pass, which has all positions in its last layer, too."""
 
-    def watch(inputs, positions, training, seed, operations=None) -> list[tf.Tensor]:
-        operations = operations_for(with_gradient=True)
-        operations.ready_block, operations.hidden = _SeenBlock, states.hidden
-        attend = operations.attend
+    ready_block = _SeenBlock
 
-        def keep(query, key, value, *others) -> tf.Tensor:
-            states.attended.append((query, key, value))
-            return attend(query, key, value, *others)
+    def __init__(self) -> None:
+        self.states = States([], [])
 
-        operations.attend = keep
-        outputs = layers(inputs, None, training, seed, operations)
-        states.hidden.extend(outputs)
+    def in_parts(self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:
+        *inputs, positions = batch
+        outputs = super().in_parts(function, [*inputs, None])
+        self.states.hidden.extend(outputs)
         return outputs if positions is None else [tf.gather(outputs[-1], positions, batch_dims=1)]
 
-    encoder.__dict__["_layers"] = watch
+    def attend(self, query, key, value, *others) -> tf.Tensor:
+        self.states.attended.append((query, key, value))
+        return super().attend(query, key, value, *others)
+
+
+class _WatchingTraining(_Watching, TrainingOperations):
+    """The same by the fast forms."""
+
+
+@contextlib.contextmanager
+def watched(encoder: AlbertEncoder) -> Iterator[States]:
+    """A context in which the states of the encoder's one pass are kept, which recomputes nothing.
+    It computes as a step with a gradient does, whose fast forms take a batch as a whole.
+    """
+    encoder.operations = _WatchingTraining() if fast_switch.is_on() else _Watching()
     try:
-        yield states
+        yield encoder.operations.states
     finally:
-        del encoder.__dict__["_layers"]
+        encoder.operations = None

@@ -49,6 +49,7 @@ class AlbertEncoder(AlbertModel):
                 f"{fields or 'no field'}. Write AlbertEncoder(vocab_size=30000, ...)."
             )
         super().__init__(config or fields, packed, name, **kwargs)
+        self.operations: Operations | None = None  # Set by those who look into a pass.
         config = self.config
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
@@ -81,7 +82,7 @@ class AlbertEncoder(AlbertModel):
         # No fast form returns probabilities, so the layers then compute by the plain formulas, and
         # recompute nothing.
         observed = ObservedOperations() if output_attentions else None
-        outputs = self._layers(inputs, None, training, seed, observed)
+        outputs = self._layers(inputs, None, training, seed, observed or self.operations)
         result = {
             "sequence_output": outputs[-1],
             "pooled_output": self.pooler(outputs[-1][:, 0]),
@@ -101,7 +102,7 @@ class AlbertEncoder(AlbertModel):
         """The sequence output at positions, float [B, P, H]."""
         # The last layer computes nothing else: of 128 positions, heads of pre-training read about
         # 20, and a classifier reads one.
-        (hidden,) = self._layers(inputs, positions, training, seed)
+        (hidden,) = self._layers(inputs, positions, training, seed, self.operations)
         return hidden
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert, and tracing is twice as fast.
@@ -111,11 +112,10 @@ class AlbertEncoder(AlbertModel):
         positions: tf.Tensor | None,
         training: bool,
         seed: Seed,
-        operations: Operations | None = None,
+        operations: Operations | None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
-        # `training` means dropout, everywhere. Here it also tells that there will be a gradient,
-        # which no argument of a Keras model says.
+        # `training` means dropout. Here it also tells that a gradient will follow, as Keras cannot.
         operations = operations or operations_for(training, self.config.recompute)
 
         # A fast form calls this with parts of the batch, so all that depends on the batch is made
