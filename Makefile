@@ -32,7 +32,7 @@ help:
 	@echo "make test-all   the tests, with every case of every table"
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
-	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
+	@echo "make mutate  changes a line in each of 40 modules: do their tests notice, or those of what imports them? (MUTATE_ARGS=)"
 	@echo "make weights  weights of the shape of this package's, from text, in hours (TRAIN_TEXT=, HELDOUT_TEXT=, globs)"
 	@echo "make lint    style, spelling, types, and the oldest Python that is supported"
 	@echo "make install the virtual environment only"
@@ -91,7 +91,7 @@ test-long: install
 weights: install
 	@experiments/weights/make_weights.sh $(BIN)/python "$(TRAIN_TEXT)" "$(HELDOUT_TEXT)"
 
-# Not part of `make test`: it takes about ten minutes.
+# Not part of `make test`: it takes about twenty minutes.
 mutate: install
 	@$(BIN)/python scripts/mutate.py $(MUTATE_ARGS)
 

@@ -49,24 +49,36 @@ def test_changes_one_place(script, line, after):
         'x = f"{a + 1:.3f}"',
         "x = a * b",
         "def f(): return",
+        "assert a and b",
         "x = True",
     ],
 )
-def test_leaves_annotations_errors_and_texts_alone(script, line):
+def test_leaves_annotations_assertions_errors_and_texts_alone(script, line):
     with pytest.raises(IndexError):
         script.mutate(line, random.Random(0))
 
 
-def test_judges_by_the_tests_named_after_a_module(script, tmp_path):
-    for name in ("p/m_test.py", "p/m/more_test.py", "p/other_test.py"):
-        (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "tests" / name).touch()
-    found = script.tests_of(tmp_path / "p" / "m.py", tmp_path)
+def test_judges_by_the_tests_of_its_name_then_by_those_of_what_imports_it(script, tmp_path):
+    files = {
+        "export/m.py": "def f(): pass",
+        "export/user.py": "def g():\n    from export.m import f",
+        "export/above.py": "from export import user",
+        "tests/export/m_test.py": "",
+        "tests/export/m/more_test.py": "",
+        "tests/export/near_test.py": "from export import f",  # The package gives it on.
+        "tests/export/other_test.py": "from export.other import k",
+        "tests/a_test.py": "from export import m",
+        "tests/export/user_test.py": "",
+        "tests/above_test.py": "from export.above import h",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = script.judges(tmp_path / "export" / "m.py", tmp_path)
     assert [path.relative_to(tmp_path / "tests").as_posix() for path in found] == [
-        "p/m_test.py",
-        "p/m/more_test.py",
+        *("export/m_test.py", "export/m/more_test.py", "export/near_test.py", "a_test.py"),
+        *("export/user_test.py", "above_test.py"),
     ]
-    assert script.tests_of(tmp_path / "p" / "n.py", tmp_path) == []
 
 
 ROW = ["return", "x", "+", "x", "->", "return", "None"]
@@ -74,15 +86,37 @@ ROW = ["return", "x", "+", "x", "->", "return", "None"]
 
 def test_a_mutation_that_tests_notice_is_caught(script, tmp_path, monkeypatch, capsys):
     module, test = tmp_path / "m.py", tmp_path / "tests" / "m_test.py"
+    further = tmp_path / "tests" / "a_test.py"
     test.parent.mkdir()
-    module.write_text("def double(x):\n    return x + x\n")
+    source = "def double(x):\n    return x + x\n"
+    module.write_text(source)
     test.touch()
-    monkeypatch.setattr(script, "passes", lambda tests, root: "x + x" in module.read_text())
-    row = script.try_mutation(module, tmp_path, 0)
-    assert row.split() == ["caught", "m.py:2", *ROW]
-    assert module.read_text() == "def double(x):\n    return x + x\n"
-    monkeypatch.setattr(script, "passes", lambda tests, root: True)
-    assert script.try_mutation(module, tmp_path, 0).split() == ["SURVIVED", "m.py:2", *ROW]
+    further.write_text("from m import double")
+
+    def verdict(passes) -> list[str]:
+        monkeypatch.setattr(script, "passes", lambda test, root, option: passes(test.name))
+        row = script.try_mutation(module, tmp_path, 0)
+        assert module.read_text() == source and capsys.readouterr().out == row + "\n"
+        return row.split()
+
+    assert verdict(lambda name: module.read_text() == source) == ["caught", "m.py:2", *ROW]
+    assert verdict(lambda name: module.read_text() == source or name == "m_test.py") == [
+        *("caught", "m.py:2", *ROW, "(tests/a_test.py)")
+    ]
+    assert verdict(lambda name: True) == ["SURVIVED", "m.py:2", *ROW]
+    assert verdict(lambda name: False) == ["SURVIVED", "m.py:2", *ROW]  # Fails without it, too.
     test.unlink()
-    assert script.try_mutation(module, tmp_path, 0).startswith("no test   m.py:2 ")
-    assert capsys.readouterr().out.count("m.py:2") == 3
+    assert verdict(lambda name: module.read_text() == source)[-1] == "(tests/a_test.py)"
+
+
+def test_a_file_of_tests_passes_or_fails_in_a_process_of_its_own(script, tmp_path, monkeypatch):
+    test = tmp_path / "a_test.py"
+    test.write_text(
+        "import multiprocessing\ndef test(): assert not multiprocessing.parent_process()"
+    )
+    assert script.passes(test, tmp_path)
+    test.write_text("def test(): assert False")
+    assert not script.passes(test, tmp_path)
+    monkeypatch.setattr(script, "SECONDS", 1)
+    test.write_text("import time\ndef test(): time.sleep(60)")
+    assert not script.passes(test, tmp_path)
