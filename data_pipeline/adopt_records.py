@@ -8,7 +8,6 @@ and puts a manifest, the vocabulary and the counts of labels next to them.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Any
 
@@ -132,7 +131,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         data,
         {
             **manifest_fields(files, settings, tokenizer),
-            "settings": dataclasses.asdict(settings),
+            "settings": settings.to_manifest(),
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),
         },

@@ -49,18 +49,34 @@ class PretrainingData(TrainingData):
         return os.path.join(self.manifest["directory"], self.manifest["vocab_file"])
 
 
-def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData:
+def open_records(
+    folder: str, batch_size: int, seed: int = 0, recurring_mask_share: float | None = None
+) -> PretrainingData:
     """The data of a folder of records, which create_pretraining_data wrote.
 
     Args:
       folder: the folder.
       batch_size: B, over all replicas.
       seed: decides the order of the records, dynamic masks and dropout.
+      recurring_mask_share: the setting of that name for dynamic masks; None: the records' own.
+
+    Returns:
+      Data whose examples are counted, with statistics.
 
     Raises:
-      UserError: the folder is missing, damaged or empty.
+      UserError: the folder is missing, damaged or empty, or its masks are static and a share of
+        them is given.
     """
     manifest = verify_records(folder)
+    if recurring_mask_share is not None:
+        if manifest["masking"] == "static":
+            raise UserError(
+                f"--recurring_mask_share={recurring_mask_share:g} is for masks that are drawn in "
+                f"training, and those of {folder} are in the records. Give it to "
+                "create_pretraining_data, or make records with --masking=dynamic."
+            )
+        settings = {**manifest["settings"], "recurring_mask_share": recurring_mask_share}
+        manifest = {**manifest, "settings": settings}
 
     # TensorFlow's own error of a damaged record names neither the file nor a remedy.
     def explain(error: tf.errors.OpError) -> Exception:
@@ -81,7 +97,7 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
             "records": content_fingerprint(manifest),
             "text": None,
             # Static masks are in the records: only dynamic ones depend on how they are drawn.
-            **({"draws": DRAWS} if manifest["masking"] == "dynamic" else {}),
+            **(_of_draws(manifest) if manifest["masking"] == "dynamic" else {}),
         },
         has_statistics=True,
         **_of_manifest(manifest, batch_size, seed),
@@ -126,7 +142,7 @@ def open_text(
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": None,
             "text": content_fingerprint(manifest),
-            "draws": DRAWS,
+            **_of_draws(manifest),
             # Records have their settings in their bytes; of text they decide what is trained on.
             **manifest["settings"],
             **manifest["tokenizer"],
@@ -161,6 +177,12 @@ def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:
     position = batch["masked_lm_positions"].numpy()[row, prediction]
     words[row, position] = batch["masked_lm_ids"].numpy()[row, prediction]
     return words
+
+
+def _of_draws(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the masks that are drawn in training, for `must_not_change`."""
+    settings = PretrainingSettings.from_manifest(manifest)
+    return {"draws": DRAWS, "recurring_mask_share": settings.recurring_mask_share}
 
 
 def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:

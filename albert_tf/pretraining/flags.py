@@ -25,6 +25,8 @@ FLAGS = flags.FLAGS
 
 _WARMUP_PART = 40  # Of the updates: 3,125 of 125,000 (You et al. 2019), as in the paper.
 OBJECTIVES = ("mlm", "replaced_tokens")
+# A setting of masks that are drawn in training, of records and of text alike.
+_FOR_RECORDS = "recurring_mask_share"
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
 _READING = {
@@ -154,13 +156,14 @@ def data() -> PretrainingData:
             "train without records: name text files by --train_text."
         )
     fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
-    of_text = (fields | _READING) - {"seed", *_FIXED_FOR_TEXT}
+    of_text = (fields | _READING) - {"seed", _FOR_RECORDS, *_FIXED_FOR_TEXT}
     if given := sorted(name for name in of_text if FLAGS[name].present):
         raise UserError(
             f"--{given[0]} says how --train_text is read, and {FLAGS.train_data} holds records. "
             "Leave it out, or make other records with create_pretraining_data."
         )
-    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed)
+    share = FLAGS[_FOR_RECORDS].value if FLAGS[_FOR_RECORDS].present else None
+    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed, share)
 
 
 def _text() -> PretrainingData:

@@ -54,7 +54,7 @@ class Job:
             "version": CODE_VERSION,
             "text_field": self.corpus.text_field,
             "language": self.corpus.language,
-            "settings": dataclasses.asdict(self.settings),
+            "settings": self.settings.to_manifest(),
             "vocabulary": self.identity,
         }
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode("utf-8")).digest()

@@ -199,7 +199,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
     return {
         **manifest_fields(merged.shards(), settings, tokenizer),
         "seed": settings.seed,
-        "settings": {**dataclasses.asdict(settings), "input_format": corpus.input_format},
+        "settings": {**settings.to_manifest(), "input_format": corpus.input_format},
         "fingerprint": plan.fingerprint,
         "corpus": {
             "files": [os.path.basename(path) for path in plan.files],

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.pretraining import recurring
+
 MASK_PROBABILITY, KEEP_PROBABILITY = 0.8, 0.1
 _EXCLUDED = 1
 
@@ -34,6 +36,8 @@ class MaskingRule:
     replacement_ids: np.ndarray  # int32 [R], the ids from which random replacements are drawn.
     whole_words: bool = True  # Otherwise every piece counts as a word.
     excluded_id: int | None = None  # An id whose words are never predicted.
+    recurring_share: float = 0.0  # Share of the budget for words that stand earlier, too.
+    is_content: np.ndarray | None = None  # bool [V], see `recurring`; needed for such a share.
 
 
 class WordSpans(NamedTuple):
@@ -207,8 +211,17 @@ def mask_sequences(
     if rule.excluded_id is not None:
         excluded = _words_with((tokens == rule.excluded_id) & is_token, boundaries, is_special)
     budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
+    copies = np.zeros(len(words.starts), np.int64)
+    if rule.recurring_share:
+        assert rule.is_content is not None
+        found = recurring.find_recurring(tokens, words, rule.is_content)
+        copies, shown, used = recurring.choose_copies(
+            found, words, budgets, rule.recurring_share, excluded, rng
+        )
+        excluded = np.union1d(shown, [] if excluded is None else excluded).astype(np.int64)
+        budgets = budgets - used
     thresholds = ngram_thresholds(rule.ngram, rule.favor_shorter)
-    ngrams = choose_ngrams(
+    ngrams = copies + choose_ngrams(
         words, budgets, thresholds, lambda unused_round: rng.random((2, len(tokens))), excluded
     )
     # Chosen words to tokens: words of 3 and 1 tokens at 4 and 9 -> positions 4, 5, 6, 9.

@@ -9,9 +9,13 @@ from typing import Any
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.masking import MaskingRule, replacement_ids
+from data_pipeline.pretraining.recurring import content_pieces
 from data_pipeline.records import features
 from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
+
+# Settings that earlier versions did not have, and what those versions did.
+_LATER = {"recurring_mask_share": 0.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +89,13 @@ class PretrainingSettings(Settings):
         "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
         expert=True,
     )
+    recurring_mask_share: float = setting(
+        0.0,
+        "Share of the masks that hide spans of words which stand earlier in the same example, too, "
+        "as far as there are any.",
+        at_most=1,
+        expert=True,
+    )
     seed: int = setting(12345, "Seed of every random choice.")
 
     def __post_init__(self) -> None:
@@ -117,6 +128,13 @@ class PretrainingSettings(Settings):
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{k: v for k, v in manifest["settings"].items() if k in names})
 
+    def to_manifest(self) -> dict[str, Any]:
+        """The settings as manifests and fingerprints have them: later ones where they are used, so
+        that a folder of an earlier version is made again with the same bytes.
+        """
+        values = dataclasses.asdict(self)
+        return {k: v for k, v in values.items() if k not in _LATER or v != _LATER[k]}
+
     @property
     def max_num_tokens(self) -> int:
         """Largest number of tokens of text: S without [CLS] and the [SEP] of each segment."""
@@ -132,6 +150,8 @@ class PretrainingSettings(Settings):
             by_span=self.mask_by_span,
             whole_words=self.whole_word_mask,
             excluded_id=None if self.mask_unknown else tokenizer.unk_id,
+            recurring_share=self.recurring_mask_share,
+            is_content=content_pieces(tokenizer) if self.recurring_mask_share else None,
             mask_id=tokenizer.mask_id,
             replacement_ids=replacement_ids(tokenizer.vocab_size, tokenizer.special_ids),
         )

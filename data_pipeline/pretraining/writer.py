@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -73,7 +72,7 @@ def write_records(
         manifest = {
             **manifest_fields(files, settings, tokenizer),
             "seed": settings.seed,
-            "settings": dataclasses.asdict(settings),
+            "settings": settings.to_manifest(),
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),
         }

@@ -1,6 +1,7 @@
 """Pre-training data from Python: what a run is told of records and of text."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,3 +52,21 @@ def test_text(work):
     assert data.vocab_file == tokenizer.vocab_file
     batch = next(iter(data.batches(start_step=0)))
     assert batch["input_word_ids"].shape == (4, 32)
+
+
+def test_a_share_of_recurring_masks_is_the_run_s(work):
+    """Of dynamic records: it decides the masks, and a run does not go on with another."""
+    own, given = (open_records(str(work / "sop"), 8, 0, share) for share in (None, 1.0))
+    shares = [data.must_not_change["recurring_mask_share"] for data in (own, given)]
+    assert shares == [0.0, 1.0]
+    ids = [
+        np.stack([batch["input_word_ids"] for batch in data.batches(start_step=0).take(20)])
+        for data in (own, given)
+    ]
+    assert not np.array_equal(*ids)
+
+
+def test_static_records_have_their_masks():
+    static = Path(__file__).parents[2] / "goldens" / "earlier_folders" / "records" / "static"
+    with pytest.raises(UserError, match="^--recurring_mask_share=0.5 is for masks that are drawn"):
+        open_records(str(static), 8, recurring_mask_share=0.5)

@@ -41,6 +41,13 @@ def test_older_manifests_mean_what_they_meant():
     assert (found.whole_word_mask, found.mask_unknown, found.pack_documents) == (True, True, False)
 
 
+def test_manifests_hold_later_settings_where_they_are_used():
+    """Folders of versions without them are made again, byte for byte."""
+    assert "recurring_mask_share" not in PretrainingSettings().to_manifest()
+    settings = PretrainingSettings(recurring_mask_share=0.5)
+    assert PretrainingSettings.from_manifest({"settings": settings.to_manifest()}) == settings
+
+
 def test_manifests_hold_all_settings(records_dir):
     settings = PretrainingSettings.from_manifest(read_manifest(records_dir))
     assert settings == PretrainingSettings(max_seq_length=64, dupe_factor=2, masking="static")
@@ -55,6 +62,7 @@ def test_manifests_hold_all_settings(records_dir):
         ("masked_lm_prob", [0.001, 0.999], [0.0, 1.0]),
         ("ngram", [0, 1], [-1]),
         ("short_seq_prob", [0.0, 1.0], [-0.1, 1.1]),
+        ("recurring_mask_share", [0.0, 1.0], [-0.1, 1.1]),
         ("dupe_factor", [0, 1], [-1]),
         ("seed", [0], [-1]),
         ("sentence_objective", ["nsp"], ["x"]),
