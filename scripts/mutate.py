@@ -6,7 +6,7 @@
 A mutation flips a comparison, swaps + and -, or `and` and `or`, removes a `not`, adds one to a
 number, or returns None, or True instead of False. It is made in a copy of the working tree, and
 judged by the test files of the module's name, tests/<path>/<module>_test.py and
-tests/<path>/<module>/*_test.py, and if those pass, or there are none, by up to a dozen others: of
+tests/<path>/<module>/*_test.py, and if those pass, or there are none, by up to six others: those of
 what imports the module, of what imports that, and so on. Survivors are listed; the exit code is 1
 when fewer than nine in ten are caught.
 """
@@ -31,7 +31,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
 MIN_STATEMENTS, SECONDS = 15, 300  # Of a module; for a file of tests.
-FURTHER = 12  # Files of tests.
+FURTHER = 6  # Files of tests.
 PAIRS = [
     *[(ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)],
     *[(ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.And, ast.Or)],
@@ -91,11 +91,13 @@ def tests_of(path: Path, root: Path) -> list[Path]:
     return [*place.parent.glob(f"{place.name}_test.py"), *sorted(place.glob("*_test.py"))]
 
 
-def judges(path: Path, root: Path) -> list[Path]:
-    """The test files named after a module, then up to FURTHER others: nearest first, those of what
-    imports it, then of what imports that, and so on.
+def judges(path: Path, line: int, root: Path) -> list[Path]:
+    """The test files named after a module, then up to FURTHER others: those of what imports it,
+    first with the name of what the line defines, and the nearest; of what imports that, and so on.
     """
     files = sorted(file for name in (*PACKAGES, "tests") for file in (root / name).rglob("*.py"))
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    changed = [getattr(node, "name", "") for node in nodes if node.lineno <= line][-1]
     climbed, found = [path], dict.fromkeys(tests_of(path, root))
     most = len(found) + FURTHER
     for each in climbed:  # It grows.
@@ -104,7 +106,8 @@ def judges(path: Path, root: Path) -> list[Path]:
         names = {".".join(place.parts), *(getattr(node, "name", None) for node in defined)}
         users = [file for file in files if names & _imports(file)]
         tests = [file for file in users if file.name.endswith("_test.py")]
-        tests.sort(key=lambda test: -len(above & {*test.relative_to(root / "tests").parents}))
+        near = {test: len(above & {*test.relative_to(root / "tests").parents}) for test in tests}
+        tests.sort(key=lambda test: (changed not in _imports(test), -near[test]))
         found |= dict.fromkeys(tests_of(each, root) + tests)
         climbed += [user for user in users if user not in climbed and len(found) < most]
     return list(found)[:most]
@@ -146,7 +149,7 @@ def try_mutation(path: Path, root: Path, seed: int) -> str:
     """Mutates a module, runs tests until one notices, and prints and returns the verdict."""
     source, name = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
     line, change, mutated = mutate(source, random.Random(f"{seed} {name}"))
-    tests = judges(path, root)
+    tests = judges(path, line, root)
     test = next((test for test in tests if notices(test, path, mutated, root)), None)
     row = f"{'caught' if test else 'SURVIVED':<9} {f'{name}:{line}':<58} {change}"
     if test and test not in tests_of(path, root):

@@ -60,12 +60,13 @@ def test_leaves_annotations_assertions_errors_and_texts_alone(script, line):
 
 def test_judges_by_the_tests_of_its_name_then_by_those_of_what_imports_it(script, tmp_path):
     files = {
-        "export/m.py": "def f(): pass",
+        "export/m.py": "def e(): pass\ndef f(): pass",
         "export/user.py": "def g():\n    from export.m import f",
         "export/above.py": "from export import user",
         "tests/export/m_test.py": "",
         "tests/export/m/more_test.py": "",
-        "tests/export/near_test.py": "from export import f",  # The package gives it on.
+        "tests/export/near_test.py": "from export.m import e",
+        "tests/far_test.py": "from export import f",  # The package gives it on.
         "tests/export/other_test.py": "from export.other import k",
         "tests/a_test.py": "from export import m",
         "tests/export/user_test.py": "",
@@ -74,10 +75,10 @@ def test_judges_by_the_tests_of_its_name_then_by_those_of_what_imports_it(script
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = script.judges(tmp_path / "export" / "m.py", tmp_path)
+    found = script.judges(tmp_path / "export" / "m.py", 2, tmp_path)
     assert [path.relative_to(tmp_path / "tests").as_posix() for path in found] == [
-        *("export/m_test.py", "export/m/more_test.py", "export/near_test.py", "a_test.py"),
-        *("export/user_test.py", "above_test.py"),
+        *("export/m_test.py", "export/m/more_test.py", "far_test.py", "export/near_test.py"),
+        *("a_test.py", "export/user_test.py", "above_test.py"),
     ]
 
 

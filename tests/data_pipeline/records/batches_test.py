@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.records.batches import check_batch, host_rows, with_options
+from data_pipeline.records.batches import check_batch, host_rows, map_host_rows, with_options
 
 
 def test_impossible_sizes_are_refused():
@@ -28,6 +28,25 @@ def test_hosts_share_the_rows_of_a_batch():
     assert rows_of_hosts(3, 3) == [(0, 1), (1, 2), (2, 3)]
     with pytest.raises(UserError, match=r"^3 hosts cannot share batches of 2\. Make them larger"):
         rows_of_hosts(2, 3)
+
+
+def test_a_host_converts_whole_groups_and_gives_its_own_rows():
+    """Groups of 4 in batches of 15 rows, of which the second of three hosts converts 4 to 11."""
+
+    def convert(number, rows, first):
+        return {"rows": rows, "seen": tf.fill(tf.shape(rows), number * 100 + first * 10)}
+
+    batches = tf.data.Dataset.from_tensors(tf.range(15, dtype=tf.int64))
+    found = []
+    for host in range(3):
+        context = tf.distribute.InputContext(3, host, 3)
+        (batch,) = map_host_rows(batches, convert, 15, 7, context, group=4)
+        found.append({name: values.numpy().tolist() for name, values in batch.items()})
+    assert found == [
+        {"rows": [0, 1, 2, 3, 4], "seen": [700] * 5},
+        {"rows": [5, 6, 7, 8, 9], "seen": [740] * 5},
+        {"rows": [10, 11, 12, 13, 14], "seen": [780] * 5},
+    ]
 
 
 def test_the_order_of_a_dataset_is_kept():

@@ -38,13 +38,13 @@ def test_names_that_clients_make_up_do_not_make_it_grow():
 
 
 def test_the_log_has_a_line_of_json_for_each_request(capsys):
-    Monitor(["m"], log_requests=True).record("GRPC", "classify", "m", "OK", 0.25)
+    Monitor(["m"], log_requests=True).record("GRPC", "classify", "m", "OK", 0.250_000_4)
     Monitor(["m"]).record("GRPC", "classify", "m", "OK", 0.25)
     (line,) = capsys.readouterr().err.splitlines()
     logged = json.loads(line)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", logged.pop("time"))
     assert logged == {
-        "entrypoint": "GRPC", "api": "classify", "model": "m", "status": "OK", "milliseconds": 250
+        "entrypoint": "GRPC", "api": "classify", "model": "m", "status": "OK", "milliseconds": 250.0
     }  # fmt: skip
 
 

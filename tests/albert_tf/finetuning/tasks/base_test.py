@@ -1,11 +1,13 @@
 """Where a task's examples come from, and the model that is made for it."""
 
 import dataclasses
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.base import Predictions, TaskData
 from albert_tf.finetuning.tasks.choices import MultipleChoiceTask
 from albert_tf.finetuning.tasks.texts import ClassificationTask, RegressionTask
 from albert_tf.metrics import SCORERS
@@ -36,6 +38,14 @@ def test_labels_are_the_tasks_or_those_found(small_splits):
     assert TASK.labels_in(small_splits["train"]) == ("a", "b")
     found = dataclasses.replace(TASK, labels=None)
     assert found.labels_in(small_splits["train"]) == ("long", "short")
+
+
+def test_remarks_name_labels_and_say_nothing_of_one_example():
+    one = SimpleNamespace(targets={"label_ids": np.array([1])})
+    three = SimpleNamespace(targets={"label_ids": np.array([1, 0, 1])})
+    assert TASK.remarks(one, Predictions([0]), ("a", "b")) == []
+    (remark,) = TASK.remarks(three, Predictions([1, 1, 1]), ("a", "b"))
+    assert remark.startswith("Every prediction is 'b', which is right for 66.7%")
 
 
 def test_a_model_gets_what_its_class_takes(tiny_config):

@@ -66,3 +66,5 @@ def test_files_of_ones_own(tmp_path):
     assert [e.label for e in classes.read(data, "predict").examples] == [None, None]
     some = [*train.examples, dataclasses.replace(train.examples[0], label=None)]
     assert classes.labels_in(dataclasses.replace(train, examples=some)) == ("1", "2.5")
+    several = own_classes(Classes("q", "p", "grade", multi_label=True, label_separator="."))
+    assert several.labels_in(several.read(data, "train")) == ("1", "2", "5")
