@@ -42,7 +42,7 @@ _MODULES = {
         "AlbertSpanLabelerV2",
         "AlbertTokenClassifier",
     ],
-    "albert_tf.optimization": ["LAMB", "AdamW"],
+    "albert_tf.optimization": ["LAMB", "AdamW", "Muon"],
     "albert_tf.pretrained.loading": ["from_preset", "preset_vocabulary"],
     "albert_tf.pretrained.presets": ["PRESETS", "get_preset"],
     "albert_tf.text.models": ["MaskFiller", "SentenceEmbedder"],

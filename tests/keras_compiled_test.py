@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, WarmupConstantDecay, WarmupPolynomialDecay
+from albert_tf.optimization import LAMB, AdamW, Muon, WarmupConstantDecay, WarmupPolynomialDecay
 from tests.conformance_cases import (
     BASE,
     CLASSES,
@@ -47,6 +47,7 @@ def optimizers():
     return {
         "LAMB": LAMB(schedule, bias_correction=True),
         "AdamW": AdamW(WarmupConstantDecay(0.01, num_train_steps=20, num_warmup_steps=2)),
+        "Muon": Muon(0.01),
         "Keras's Adam": keras.optimizers.Adam(0.01),
     }
 
@@ -67,6 +68,7 @@ def fit(model: keras.Model) -> list[float]:
     [
         ("AdamW", "mixed_float16", "model.keras"),
         pytest.param("LAMB", "float32", "saved_model", marks=pytest.mark.fast_layers),
+        ("Muon", "float32", "model.keras"),
         pytest.param("LAMB", "float32", "model.keras", marks=pytest.mark.table),
         pytest.param("Keras's Adam", "float32", "model.keras", marks=pytest.mark.table),
         pytest.param("AdamW", "mixed_float16", "saved_model", marks=pytest.mark.table),

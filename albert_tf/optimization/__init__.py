@@ -1,7 +1,7 @@
-"""LAMB and AdamW as google-research/albert has them, and the learning rate schedule."""
+"""LAMB and AdamW as google-research/albert has them, Muon, and the learning rate schedule."""
 
 from albert_tf.optimization.addons import addons_lamb
-from albert_tf.optimization.optimizers import LAMB, AdamW, layerwise_factors
+from albert_tf.optimization.optimizers import LAMB, AdamW, Muon, layerwise_factors
 from albert_tf.optimization.schedules import (
     Recipe,
     WarmupConstantDecay,
@@ -13,6 +13,7 @@ from albert_tf.optimization.schedules import (
 __all__ = [
     "LAMB",
     "AdamW",
+    "Muon",
     "Recipe",
     "WarmupConstantDecay",
     "WarmupPolynomialDecay",

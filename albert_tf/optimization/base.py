@@ -1,4 +1,4 @@
-"""AdamFamily, the base of LAMB and AdamW: moments, exclusion by name, clipping, rates by layer."""
+"""AdamFamily, the base of the optimizers: moments, exclusion by name, clipping, rates by layer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
 class AdamFamily(keras.optimizers.Optimizer):
-    """Base of both optimizers; a subclass says which variables move by LAMB's update."""
+    """Base of all optimizers; a subclass says which variables do not move by AdamW's update."""
 
     def __init__(
         self,
@@ -79,13 +79,16 @@ class AdamFamily(keras.optimizers.Optimizer):
         )
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
-        """Makes both moments of every variable."""
+        """Makes the moments of every variable."""
         super().build(var_list)
         # Keras calls this before every update.
         if getattr(self, "_built", False):
             return
         self._m = [self.add_variable_from_reference(variable, "m") for variable in var_list]
-        self._v = [self.add_variable_from_reference(variable, "v") for variable in var_list]
+        self._v = [
+            None if self.orthogonalizes(each) else self.add_variable_from_reference(each, "v")
+            for each in var_list
+        ]
         self._built = True
 
     def apply_gradients(
@@ -142,13 +145,18 @@ class AdamFamily(keras.optimizers.Optimizer):
         keys = distinct([variable_name(variable) for variable in variables])
         for key, variable in zip(keys, variables):
             name, weights = variable_name(variable), tf.convert_to_tensor(variable)
-            settings = self._settings(name)
-            corrections = bias_corrections(self.iterations, weights, settings)
-            direction = adam_direction(weights, *self._moments(variable), corrections, settings)
+            direction = self._last_direction(variable)
             ratio = trust_ratio(weights, direction) if self.adapts(name) else 1.0
             figures["update_norm"][key] = tf.norm(ratio * self._rate(variable) * direction)
             figures["trust_ratio"][key] = tf.convert_to_tensor(ratio, tf.float32)
         return figures
+
+    def _last_direction(self, variable: tf.Variable) -> tf.Tensor:
+        """The direction of the last update."""
+        settings = self._settings(variable_name(variable))
+        weights = tf.convert_to_tensor(variable)
+        corrections = bias_corrections(self.iterations, weights, settings)
+        return adam_direction(weights, *self._moments(variable), corrections, settings)
 
     def rate_factor(self, name: str) -> float:
         """The factor of the learning rate for the variable of that name."""
@@ -157,6 +165,10 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def adapts(self, name: str) -> bool:
         """Whether LAMB's trust ratio scales the update of the variable of that name."""
+        return False
+
+    def orthogonalizes(self, variable: tf.Variable) -> bool:
+        """Whether a variable moves by Muon's update, which has no second moment."""
         return False
 
     def is_decayed(self, name: str) -> bool:

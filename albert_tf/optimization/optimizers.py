@@ -1,4 +1,4 @@
-"""LAMB (You et al., ICLR 2020, first version) and AdamW as google-research/albert has them."""
+"""LAMB (You et al., ICLR 2020, first version), AdamW as google-research/albert has it, and Muon."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization.base import AdamFamily
+from albert_tf.optimization.updates import muon_direction, muon_update
+from albert_tf.variable_names import variable_name
+
+# The kernels of the layers: query, key and value are a matrix each. What maps from and to the
+# embeddings moves as they do, as in keras.optimizers.Muon, and so do the pooler and other heads.
+MATRICES_OF_LAYERS = (r"(^|/)transformer/.*/kernel$",)
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -58,6 +66,71 @@ class LAMB(AdamFamily):
         config = super().get_config()
         config["exclude_from_layer_adaptation"] = list(self.exclude_from_layer_adaptation)
         return config
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class Muon(AdamFamily):
+    """Muon for the matrices of the layers, whose update is made orthogonal, and AdamW for all else.
+
+    Both updates have about the same length, so that one learning rate, AdamW's, serves both. Equal
+    to torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but for its bfloat16; Newton-Schulz
+    steps are computed in the variables' precision. The clipping by the global norm counts all
+    gradients.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        momentum: float = 0.95,
+        matrices: Sequence[str] = MATRICES_OF_LAYERS,
+        name: str = "Muon",
+        **kwargs: Any,
+    ) -> None:
+        """
+        Args:
+          learning_rate, name, kwargs: see AdamFamily.
+          momentum: share of the old momentum of a matrix in the new one; `beta_1` is AdamW's.
+          matrices: regular expressions searched in variable names; those of rank 2 move by Muon.
+        """
+        super().__init__(learning_rate, name=name, **kwargs)
+        self.momentum = momentum
+        self.matrices = tuple(matrices)
+
+    def orthogonalizes(self, variable: tf.Variable) -> bool:
+        """Whether a variable moves by Muon's update."""
+        name = variable_name(variable)
+        is_named = any(re.search(pattern, name) for pattern in self.matrices)
+        return is_named and variable.shape.rank == 2
+
+    @tf.autograph.experimental.do_not_convert
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        """Moves one variable, and replaces its moments; Keras calls it for each."""
+        # A replica's variable has another name, so what was made for it decides.
+        m, v = self._moments(variable)
+        if v is not None:
+            super().update_step(gradient, variable)
+            return
+        decay = self._settings(variable_name(variable)).weight_decay
+        weights, old_m = map(tf.convert_to_tensor, (variable, m))
+        updated = muon_update(weights, gradient, old_m, self._rate(variable), self.momentum, decay)
+        for old, new in zip((variable, m), updated):
+            old.assign(new)
+
+    def _last_direction(self, variable: tf.Variable) -> tf.Tensor:
+        """The direction of the last update."""
+        if not self.orthogonalizes(variable):
+            return super()._last_direction(variable)
+        # Without Nesterov's share, for which the gradient is gone: the length is the same.
+        weights, m = map(tf.convert_to_tensor, (variable, self._moments(variable)[0]))
+        return muon_direction(weights, m, self._settings(variable_name(variable)).weight_decay)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "momentum": self.momentum,
+            "matrices": list(self.matrices),
+        }
 
 
 def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, float]]:

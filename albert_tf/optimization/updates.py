@@ -1,4 +1,4 @@
-"""The updates of LAMB and AdamW as functions of tensors that change nothing.
+"""The updates of LAMB, AdamW and Muon as functions of tensors that change nothing.
 
 They follow google-research/albert, lamb_optimizer.py and optimization.py:
 
@@ -7,6 +7,14 @@ They follow google-research/albert, lamb_optimizer.py and optimization.py:
     d  = m / (sqrt(v) + epsilon) + weight_decay w          the direction
     w <- w - rate d                                        AdamW
     w <- w - rate (|w| / |d|) d                            LAMB
+
+Muon (Jordan et al., 2024; Liu et al., 2025, for the length) follows torch.optim.Muon with
+adjust_lr_fn="match_rms_adamw", which is keras.optimizers.Muon's default:
+
+    m <- momentum m + (1 - momentum) g
+    d  = 0.2 sqrt(max(rows, columns)) orthogonalized(momentum m + (1 - momentum) g)
+         + weight_decay w
+    w <- w - rate d
 
 All tensors of one update are float and have the shape of the weights w, unless a function says
 otherwise.
@@ -63,6 +71,42 @@ def lamb_update(
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
     return descend(weights, direction, trust_ratio(weights, direction) * rate), m, v
+
+
+def muon_update(
+    weights: tf.Tensor,
+    gradient: tf.Tensor,
+    m: tf.Tensor,
+    rate: tf.Tensor,
+    momentum: float = 0.95,
+    weight_decay: float = 0.01,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """One update of Muon for a matrix: the new weights and m. m: 0 before the first update."""
+    m = momentum * m + (1.0 - momentum) * gradient
+    ahead = momentum * m + (1.0 - momentum) * gradient  # Nesterov's momentum.
+    return descend(weights, muon_direction(weights, ahead, weight_decay), rate), m
+
+
+def muon_direction(weights: tf.Tensor, ahead: tf.Tensor, weight_decay: float) -> tf.Tensor:
+    """The direction of Muon with the weight decay inside it; `ahead`: Nesterov's momentum."""
+    # Its root mean square is about 0.2, as large as AdamW's usually is: one rate fits both.
+    length = 0.2 * max(weights.shape) ** 0.5
+    return length * orthogonalized(ahead) + weight_decay * weights
+
+
+def orthogonalized(matrix: tf.Tensor) -> tf.Tensor:
+    """A matrix with the singular vectors of the given one, and singular values of about 0.7 to 1.2,
+    by five steps of Newton and Schulz.
+    """
+    if matrix.shape[0] > matrix.shape[1]:  # The smaller product of a matrix with itself.
+        return tf.transpose(orthogonalized(tf.transpose(matrix)))
+    # Jordan's coefficients: they do not converge to 1, but raise small singular values fastest.
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrix / tf.maximum(tf.norm(matrix), 1e-7)
+    for _ in range(5):
+        square = tf.matmul(x, x, transpose_b=True)
+        x = a * x + tf.matmul(b * square + c * tf.matmul(square, square), x)
+    return x
 
 
 def next_moments(

@@ -13,6 +13,7 @@ from albert_tf.machine.targets import is_for_tpu
 from albert_tf.optimization import (
     LAMB,
     AdamW,
+    Muon,
     Recipe,
     WarmupConstantDecay,
     WarmupPolynomialDecay,
@@ -43,13 +44,13 @@ def make_optimizer(
         if factors:
             raise UserError(
                 f"--layerwise_learning_rate_decay={layer_decay} does not go with "
-                "--optimizer=tfa_lamb. Use lamb or adamw."
+                "--optimizer=tfa_lamb. Use lamb, adamw or muon."
             )
         return addons_lamb(schedule, **common)
-    kind = {"lamb": LAMB, "adamw": AdamW}[settings.optimizer]
-    return kind(
-        schedule, bias_correction=settings.bias_correction, learning_rate_factors=factors, **common
-    )
+    common.update(bias_correction=settings.bias_correction, learning_rate_factors=factors)
+    if settings.optimizer == "muon":
+        return Muon(schedule, settings.muon_momentum, **common)
+    return {"lamb": LAMB, "adamw": AdamW}[settings.optimizer](schedule, **common)
 
 
 def _make_schedule(

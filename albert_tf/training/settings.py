@@ -14,7 +14,7 @@ from albert_tf.training.starts import CHANGES
 from albert_tf.training.strategy import DISTRIBUTIONS
 from data_pipeline.settings import Settings, setting
 
-OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+OPTIMIZERS = ("lamb", "adamw", "muon", "tfa_lamb")
 SCHEDULES = ("polynomial", "wsd")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
@@ -26,7 +26,8 @@ class OptimizerSettings(Settings):
     """An optimizer and its learning rate."""
 
     optimizer: str = setting(
-        help="Update rule: lamb and adamw are google-research/albert's, tfa_lamb is TensorFlow "
+        help="Update rule: lamb and adamw are google-research/albert's, muon makes the updates of "
+        "the layers' matrices orthogonal and is adamw for all else, tfa_lamb is TensorFlow "
         "Addons'.",
         one_of=OPTIMIZERS,
     )
@@ -42,7 +43,7 @@ class OptimizerSettings(Settings):
     )
     bias_correction: bool = setting(
         False,
-        "Correct the bias of the moments in lamb and adamw, which the reference does not do.",
+        "Correct the bias of adamw's and lamb's moments, which the reference does not do.",
         expert=True,
     )
     layerwise_learning_rate_decay: float = setting(
@@ -86,6 +87,14 @@ class OptimizerSettings(Settings):
         1e-6,
         "Number added to the root of the second moment, which the update is divided by.",
         above=0,
+        expert=True,
+    )
+
+    muon_momentum: float = setting(
+        0.95,
+        "Decay rate of the gradient's average for the matrices of --optimizer=muon; the betas are "
+        "those of its adamw.",
+        below=1,
         expert=True,
     )
 

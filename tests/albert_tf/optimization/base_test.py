@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, WarmupConstantDecay, WarmupPolynomialDecay
+from albert_tf.optimization import LAMB, AdamW, Muon, WarmupConstantDecay, WarmupPolynomialDecay
 
 pytestmark = pytest.mark.fast_layers
 
@@ -30,7 +30,7 @@ SCHEDULES = (
 
 
 @pytest.mark.parametrize("learning_rate", [0.5, *SCHEDULES])
-@pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
+@pytest.mark.parametrize("optimizer_class", [LAMB, AdamW, Muon])
 def test_config_round_trip(optimizer_class, learning_rate):
     """Through the class, and through Keras in both of its formats."""
     optimizer = optimizer_class(

@@ -95,7 +95,7 @@ def test_the_largest_seed_can_be_used(parse):
         ("allow_changes", ["", "optimizer,init_checkpoint"], ["optimizer,seed"]),
         ("fast", ["auto", "on", "off"], ["true"]),
         ("packed", ["auto", "true", "false"], ["on"]),
-        ("optimizer", ["lamb", "adamw", "tfa_lamb"], ["adam"]),
+        ("optimizer", ["lamb", "adamw", "muon", "tfa_lamb"], ["adam"]),
         ("mode", ["train_and_eval"], ["eval"]),
     ],
 )
@@ -147,6 +147,7 @@ def test_the_vocabulary(parse):
         ("--schedule=wsd", "--decay_after_warmup"),
         ("--schedule=polynomial", "--decay_share=0.5"),
         ("--optimizer=tfa_lamb", "--bias_correction"),
+        ("--optimizer=adamw", "--muon_momentum=0.9"),
     ],
 )
 def test_flags_that_would_do_nothing(parse, given):

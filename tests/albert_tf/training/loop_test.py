@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.models.objectives import PretrainingObjective
-from albert_tf.optimization import LAMB, WarmupPolynomialDecay
+from albert_tf.optimization import LAMB, Muon, WarmupPolynomialDecay
 from albert_tf.training import Callbacks, Evaluator, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 from albert_tf.training.preemption import Preempted
@@ -23,11 +23,11 @@ from tests.run_results import tensors
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
 
-def make_stepper(config, strategy=ONE_DEVICE, guard=lambda optimizer: optimizer):
+def make_stepper(config, strategy=ONE_DEVICE, guard=lambda optimizer: optimizer, kind=LAMB):
     tf.keras.utils.set_random_seed(3)
     with strategy.scope():
         model = AlbertPretrainer(config)
-        optimizer = LAMB(WarmupPolynomialDecay(0.02, 10, 2))
+        optimizer = kind(WarmupPolynomialDecay(0.02, 10, 2))
         optimizer.build(model.trainable_variables)
     return Stepper(PretrainingObjective(model), guard(optimizer), strategy, seed=5)
 
@@ -88,11 +88,11 @@ def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_dat
 
 
 @pytest.mark.parametrize(
-    "form", ["plain", pytest.param("fast", marks=(pytest.mark.fast_layers, pytest.mark.table))]
+    "kind", [LAMB, Muon, pytest.param(LAMB, marks=(pytest.mark.fast_layers, pytest.mark.table))]
 )
-def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path, form):
+def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path, kind):
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    start = Restarted(make_stepper(config), pretraining_data)
+    start = Restarted(make_stepper(config, kind=kind), pretraining_data)
     expected = run(start(), pretraining_data, tmp_path / "whole")
 
     def failing_data(start_step):

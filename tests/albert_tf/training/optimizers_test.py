@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, Recipe
+from albert_tf.optimization import LAMB, AdamW, Muon, Recipe
 from albert_tf.training import optimizers
 from albert_tf.training.optimizers import (
     OptimizerSettings,
@@ -27,7 +27,9 @@ def test_a_clipnorm_of_zero_turns_clipping_off(tiny_config, optimizer, given, ex
 
 
 def test_settings_that_cannot_be(tiny_config):
-    with pytest.raises(UserError, match="--optimizer=sgd: value should be one of <lamb|adamw|tfa_"):
+    with pytest.raises(
+        UserError, match="--optimizer=sgd: value should be one of <lamb|adamw|muon|"
+    ):
         OptimizerSettings("sgd", 0.1)
     settings = OptimizerSettings("tfa_lamb", 0.1, layerwise_learning_rate_decay=0.9)
     groups = tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2)
@@ -61,6 +63,15 @@ def test_every_setting_reaches_the_optimizer(tiny_config):
     assert made.rate_factor("encoder/pooler/kernel") == 1.0
     rates = [float(made._learning_rate(step)) for step in (1, 2, 6, 10)]
     assert rates == pytest.approx([0.125, 0.25, 0.0625, 0.0])
+
+
+def test_muon(tiny_config):
+    settings = OptimizerSettings(
+        "muon", 0.25, muon_momentum=0.8, beta_2=0.98, weight_decay_rate=0.5, bias_correction=True
+    )
+    made = make_optimizer(settings, tiny_config, 10)
+    assert type(made) is Muon and (made.momentum, made.beta_2) == (0.8, 0.98)
+    assert (made.weight_decay_rate, made.bias_correction) == (0.5, True)
 
 
 def test_settings_that_are_left_out(tiny_config):
