@@ -96,14 +96,15 @@ def judges(path: Path, line: int, root: Path) -> list[Path]:
     first with the name of what the line defines, and the nearest; of what imports that, and so on.
     """
     files = sorted(file for name in (*PACKAGES, "tests") for file in (root / name).rglob("*.py"))
-    nodes = ast.parse(path.read_text(encoding="utf-8")).body
-    changed = [getattr(node, "name", "") for node in nodes if node.lineno <= line][-1]
     climbed, found = [path], dict.fromkeys(tests_of(path, root))
     most = len(found) + FURTHER
     for each in climbed:  # It grows.
         place, above = each.relative_to(root).with_suffix(""), {*each.relative_to(root).parents}
-        defined = ast.parse(each.read_text(encoding="utf-8")).body
-        names = {".".join(place.parts), *(getattr(node, "name", None) for node in defined)}
+        nodes = ast.parse(each.read_text(encoding="utf-8")).body
+        words = {f"{place.parts[0]}.{getattr(node, 'name', '')}": node.lineno for node in nodes}
+        names = {".".join(place.parts), *words}
+        if each is path:
+            changed = [word for word in words if words[word] <= line][-1]
         users = [file for file in files if names & _imports(file)]
         tests = [file for file in users if file.name.endswith("_test.py")]
         near = {test: len(above & {*test.relative_to(root / "tests").parents}) for test in tests}
@@ -115,11 +116,15 @@ def judges(path: Path, line: int, root: Path) -> list[Path]:
 
 @functools.cache
 def _imports(path: Path) -> set[str]:
-    """`from a.b import c` -> "a.b", "a.b.c", "c": packages give on what their modules define."""
+    """`from a.b import c` -> "a.b", "a.b.c", "a.c": packages give on what their modules define."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     found = [(node.module, node.names) for node in nodes if isinstance(node, ast.ImportFrom)]
     pairs = [(str(module), each.name) for module, names in found for each in names]
-    return {part for module, name in pairs for part in (module, f"{module}.{name}", name)}
+    return {
+        part
+        for module, name in pairs
+        for part in (module, f"{module}.{name}", f"{module.partition('.')[0]}.{name}")
+    }
 
 
 def passes(test: Path, root: Path, *options: str) -> bool:

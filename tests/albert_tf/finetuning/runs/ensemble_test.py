@@ -43,6 +43,7 @@ def test_answers_and_scores(runs, tmp_path, choose, accuracy, chosen):
     answers = run_ensemble(runs, TASKS["cola"], data, str(output), settings)
     assert list(answers) == ["dev"]
     content = json.loads((output / "ensemble.json").read_text())
+    assert content["version"] == 1
     assert (content["average"], content["choose"], content["chosen_on"]) == ("votes", choose, "dev")
     (result,) = content["results"]
     assert (result["split"], result["num_examples"]) == ("dev", 4)

@@ -21,7 +21,7 @@ def run(config, data, run_dir, num_train_steps):
         model = AlbertPretrainer(config)
         schedule = WarmupConstantDecay(0.02, num_train_steps, 2, decay_share=0.5)
     stepper = Stepper(PretrainingObjective(model), LAMB(schedule), strategy, seed=5)
-    settings = LoopSettings(num_train_steps, steps_per_loop=3, checkpoint_steps=2)
+    settings = LoopSettings(num_train_steps, steps_per_loop=3, checkpoint_steps=3)
     cost = StepCost(tokens=96)
     train(stepper, data, None, settings, str(run_dir), cost, decay_start=schedule.decay_start)
     return [variable.numpy() for variable in model.variables]
