@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 _MASK_DELTA = 0xA282EAD8  # TFRecord stores checksums masked, by this number.
@@ -111,6 +110,9 @@ def encode_examples(columns: Mapping[str, Column]) -> Iterator[bytes]:
 
 
 def _masked_checksum(content: bytes) -> int:
+    # Here, because columns are also made on machines that write no records and do not have it.
+    import google_crc32c
+
     checksum = google_crc32c.value(content)
     return ((checksum >> 15 | checksum << 17) + _MASK_DELTA) & 0xFFFFFFFF
 

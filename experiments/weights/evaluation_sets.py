@@ -1,0 +1,137 @@
+"""Sentences of evaluation sets in training text, and paragraphs that resemble them."""
+
+from __future__ import annotations
+
+import collections
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data_pipeline.command_line import flags
+from data_pipeline.corpus.blocks import match_files
+from data_pipeline.corpus.documents import Corpus, raw_documents, read_corpus
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.sentences import split_sentences
+
+_WORDS = 8  # The shortest sentence that counts, and the length of the n-grams.
+_SHARE, _NGRAMS = 0.3, 15  # A paragraph with so many known n-grams resembles a set.
+_FACTORS = np.random.default_rng(0).integers(1 << 63, size=_WORDS, dtype=np.uint64) | np.uint64(1)
+
+
+def define_set_flag() -> None:
+    """The flag of the evaluation sets."""
+    flags.DEFINE_list(
+        "evaluation_sets",
+        [],
+        "Globs of files (TSV, JSON, JSON by lines, text), each of which is a set whose sentences "
+        "are looked for.",
+    )
+
+
+class EvaluationSets:
+    """The sentences and n-grams of sets that training text may not hold."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = list(patterns)
+        self._numbers: dict[str, int] = {}  # Words; 0 is any other.
+        # A sentence is looked for where its first n-gram stands.
+        self._sentences: dict[int, list[tuple[str, str]]] = collections.defaultdict(list)
+        self._count: collections.Counter = collections.Counter()
+        ngrams = [np.zeros(0, np.uint64)]
+        for pattern in patterns:
+            # A text may be in a set several times, as a context of many questions is.
+            texts = {text for path in match_files([pattern]) for text in strings(path)}
+            for sentence in {tuple(words(s)) for t in texts for s in split_sentences(t)}:
+                if len(sentence) >= _WORDS:
+                    for word in sentence:
+                        self._numbers.setdefault(word, len(self._numbers) + 1)
+                    found = self._ngrams(sentence)
+                    ngrams.append(found)
+                    self._sentences[int(found[0])].append((pattern, f" {' '.join(sentence)} "))
+                    self._count[pattern] += 1
+        self._known = np.unique(np.concatenate(ngrams))
+
+    def _ngrams(self, text: Sequence[str]) -> np.ndarray:
+        """Hashes, uint64, of the n-grams of words; 0 where one has an unknown word."""
+        ids = np.array([self._numbers.get(word, 0) for word in text], np.uint64)
+        if len(ids) < _WORDS:
+            return np.zeros(0, np.uint64)
+        windows = np.lib.stride_tricks.sliding_window_view(ids, _WORDS)
+        return np.where((windows > 0).all(axis=1), (windows * _FACTORS).sum(axis=1), np.uint64(0))
+
+    def problems(self, paragraph: str) -> set[tuple[str, str]]:
+        """(set, sentence) of each sentence of a set in the paragraph, and ("", "") where it has
+        any, or many of the n-grams of all sets together; empty for nearly all paragraphs.
+        """
+        text = words(paragraph)
+        ngrams = self._ngrams(text)
+        places = np.searchsorted(self._known, ngrams)
+        known = np.append(self._known, 0)[places] == ngrams
+        known &= ngrams > 0
+        number = int(np.count_nonzero(known))
+        if not number:
+            return set()
+        whole = f" {' '.join(text)} "
+        found = {
+            one
+            for ngram in ngrams[known].tolist()
+            for one in self._sentences.get(ngram, ())
+            if one[1] in whole
+        }
+        if found or number >= min(_NGRAMS, _SHARE * len(ngrams)):
+            found.add(("", ""))
+        return found
+
+    def rows(self, counts: collections.Counter) -> list[dict[str, object]]:
+        """A row for each set, from counts of `problems`, and one of the paragraphs."""
+        by_set = collections.Counter(name for name, _ in counts)
+        paragraphs: collections.Counter = collections.Counter()
+        for (name, _), count in counts.items():
+            paragraphs[name] += count
+        found = [
+            {"set": name, "sentences": self._count[name], "found": by_set[name]}
+            | {"times": paragraphs[name]}
+            for name in self.patterns
+        ]
+        every = {"set": "paragraphs with any, or like one", "sentences": "", "found": ""}
+        return [*found, {**every, "times": paragraphs[""]}]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, without punctuation: "It's 5." -> it, s, 5."""
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def strings(path: str) -> list[str]:
+    """All strings in a JSON file, or one of JSON by lines; else the fields of its lines."""
+    content = Path(path).read_text(encoding="utf-8")
+    try:
+        return list(_leaves(json.loads(content)))
+    except ValueError:
+        pass
+    try:
+        return [text for line in content.splitlines() for text in _leaves(json.loads(line))]
+    except ValueError:
+        return [field for line in content.splitlines() for field in line.split("\t")]
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The strings of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(each)
+
+
+def documents(patterns: str) -> Iterator[tuple[str, list[str]]]:
+    """Name of the file and paragraphs of each document."""
+    for path in match_files(patterns):
+        corpus = Corpus(path)
+        for block in read_corpus([path], corpus):
+            for document in raw_documents(block, corpus, ReadReport()):
+                yield Path(path).name, document.texts
