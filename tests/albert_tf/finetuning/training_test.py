@@ -104,6 +104,7 @@ def test_the_preset_is_known_from_task_to_task(train, tmp_path):
     start = InitialModel(init_checkpoint=str(tmp_path / "first"))
     (second,) = train("second", start=start, num_train_steps=1)
     assert second.preset == "albert-base-v2"
+    assert (first.init_sha256, second.init_sha256) == (None, first.best.model_sha256)
     for name in ("model", "last_model"):
         kept = native.read_metadata(str(tmp_path / "second" / name))
         assert kept["preset"] == "albert-base-v2"
