@@ -19,6 +19,7 @@ import functools
 import importlib
 import os
 import random
+import runpy
 import shutil
 import signal
 import sys
@@ -169,7 +170,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="how many modules")
     parser.add_argument("--under", default=".", help="only modules in this folder")
     arguments = parser.parse_args()
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}  # See keras_choice.py.
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    runpy.run_path(str(ROOT / "albert_tf" / "keras_choice.py"))["prefer_keras_2"]()
     # What was compiled of a file of the same size and second would be taken for it.
     os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
     importlib.import_module("tensorflow")
