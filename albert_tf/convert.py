@@ -21,7 +21,7 @@ from albert_tf.checkpoints.huggingface import kind_to_write
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertReplacedTokenDetector
+from albert_tf.models import AlbertReplacedTokenDetector, AlbertSpanPretrainer
 from albert_tf.pretrained.loading import locate
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.files import atomic_folders, storage
@@ -78,6 +78,9 @@ def main() -> None:
     if not target.is_own and is_detector and kind_to_write(model) == "albert":
         print(f"{FLAGS.format} has no ALBERT that detects replaced tokens: its encoder is written.")
         model = model.encoder
+    if not target.is_own and isinstance(model, AlbertSpanPretrainer):
+        print(f"{FLAGS.format} has no such pre-training: the head of spans is left out.")
+        model = model.without_spans()
     vocab_file = FLAGS.vocab_file or source.vocab_file
     tokenizer = load_tokenizer(vocab_file, **tokenizer_flags.by_hand()) if vocab_file else None
     if tokenizer:

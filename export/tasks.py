@@ -71,7 +71,9 @@ TASKS = {
     "regression": ExportTask(
         regression.RegressionModule, regression.expected, (REGRESSION,), is_scored=True
     ),
-    "masked_lm": ExportTask(masked_lm.MaskedLMModule, masked_lm.expected, ("pretraining",)),
+    "masked_lm": ExportTask(
+        masked_lm.MaskedLMModule, masked_lm.expected, ("pretraining", "span_pretraining")
+    ),
     "question_answering": ExportTask(
         question_answering.QuestionAnsweringModule,
         question_probes.expected,

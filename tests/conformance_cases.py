@@ -19,12 +19,13 @@ import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.distillation.objective import DistillationObjective
 from albert_tf.keras_compat import keras
-from albert_tf.models import ReplacedTokenPretrainer
+from albert_tf.models import AlbertSpanPretrainer, ReplacedTokenPretrainer
 from albert_tf.models.losses import Ratio
 from albert_tf.models.objectives import (
     ClassificationObjective,
     MultiLabelObjective,
     PretrainingObjective,
+    RecurringSpansObjective,
     RegressionObjective,
     ReplacedTokensObjective,
     SpanObjective,
@@ -111,6 +112,7 @@ def beam(config: AlbertConfig, **arguments: Any) -> keras.Model:
 MODELS = {
     albert_tf.AlbertEncoder: Model(albert_tf.AlbertEncoder, OutputsTask, 0),
     albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingObjective, 7),
+    AlbertSpanPretrainer: Model(AlbertSpanPretrainer, RecurringSpansObjective, 9),
     albert_tf.AlbertReplacedTokenDetector: Model(
         albert_tf.AlbertReplacedTokenDetector, OutputsTask, 6, ["sentence_order"]
     ),
@@ -226,6 +228,9 @@ def make_batch(kind: type | None = None) -> dict[str, tf.Tensor]:
     }
     batch = {name: tf.constant(np.asarray(values), tf.int32) for name, values in arrays.items()}
     batch["masked_lm_weights"] = tf.ones([BATCH, 2])
+    batch["span_starts"] = tf.constant([[2, 7], [3, 1], [1, 0], [0, 0]])
+    batch["span_ends"] = tf.constant([[2, 9], [4, 1], [2, 0], [0, 0]])
+    batch["span_weights"] = tf.constant([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     batch["token_weights"] = tf.cast(batch["input_mask"], tf.float32)
     batch["example_weights"] = tf.ones([BATCH])
     batch["label_values"] = tf.constant([1.5, 2.0, 1.0, 2.5])

@@ -32,6 +32,8 @@ from albert_tf.models import (
     AlbertModel,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanPretrainer,
 )
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_folders
@@ -40,7 +42,7 @@ from data_pipeline.files import atomic_folders
 # and most have no head of sentence order: a model whose answers need neither goes without.
 WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
 # A model that is to be trained may begin with new heads.
-AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
+AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/", "^span/"]
 # Names of what is not part of an encoder, in any format.
 NOT_ENCODER = ["^(?!encoder/|(bert|electra)/|(albert|bert|electra|distilbert|model)\\.)"]
 
@@ -306,13 +308,22 @@ def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -
 
 
 def load_start(model: keras.Model, path: str) -> None:
-    """Fills a model that is to be trained with what a path has of it: the encoder, and the heads of
-    an AlbertPretrainer; all other heads are new. What else is new is said in one line.
+    """Fills a model that is to be trained with what a path has of it: the encoder, the heads of an
+    AlbertPretrainer, and that of an AlbertSpanLabeler if it was pre-trained; all other heads are
+    new. What else is new, and a pre-trained head of spans, is said in one line.
     """
-    if not isinstance(model, AlbertPretrainer):
+    if isinstance(model, AlbertSpanLabeler) and _has_span_head(path):
+        print(f"The head of spans begins as {path} has it.", flush=True)
+    elif not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
     if new := load_weights(model, path, AS_A_START, NOT_ENCODER):
         warn_once(f"not in {path}, and new: {', '.join(new)}")
+
+
+def _has_span_head(path: str) -> bool:
+    """Whether a path holds a model of recurring-span selection."""
+    source = recognize(path)
+    return source.is_own and source.metadata()["task"] == AlbertSpanPretrainer.saved_as
 
 
 def round_trip(model: keras.Model, folder: str) -> float:

@@ -195,8 +195,10 @@ def _heads(config: AlbertConfig, kind: Kind) -> dict[str, list[VariableName]]:
     outside, squad = (None, None) if kind is KINDS["electra"] else ("", "cls/squad/")
     classifier = _output("classification/logits", outside, "classifier")
     order = _output("sentence_order/logits", *kind.sentence_order)
+    words_and_order = _masked_lm_head(config, kind) + order
     return {
-        "pretraining": _masked_lm_head(config, kind) + order,
+        "pretraining": words_and_order,
+        "span_pretraining": words_and_order + _output("span/logits", None, None),
         "replaced_token_detection": _detection_head(kind) + order,
         "classification": classifier,
         "multiple_choice": classifier,

@@ -32,6 +32,7 @@ from albert_tf.models import (
     AlbertSentenceEncoder,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
+    AlbertSpanPretrainer,
     AlbertTokenClassifier,
 )
 from albert_tf.models.base import COMMON_SETTINGS
@@ -50,6 +51,7 @@ MODELS: dict[str, type[AlbertModel]] = {
     for kind in (
         AlbertEncoder,
         AlbertPretrainer,
+        AlbertSpanPretrainer,
         AlbertReplacedTokenDetector,
         AlbertClassifier,
         AlbertTokenClassifier,

@@ -12,6 +12,7 @@ from albert_tf.models.classifiers import (
 )
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.pretrainer import AlbertPretrainer
+from albert_tf.models.recurring_spans import AlbertSpanPretrainer
 from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector, ReplacedTokenPretrainer
 from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.models.task_model import TaskModel
@@ -26,6 +27,7 @@ __all__ = [
     "AlbertSentenceEncoder",
     "AlbertSpanLabeler",
     "AlbertSpanLabelerV2",
+    "AlbertSpanPretrainer",
     "AlbertTokenClassifier",
     "ReplacedTokenPretrainer",
     "TaskModel",

@@ -14,10 +14,12 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
+    AlbertSpanPretrainer,
     AlbertTokenClassifier,
     ReplacedTokenPretrainer,
 )
 from albert_tf.models.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
+from albert_tf.models.spans import position_mask
 
 Batch = dict[str, tf.Tensor]
 
@@ -100,7 +102,9 @@ class PretrainingObjective:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
-        outputs = self.model(batch, training=training, seed=seed)
+        return self._ratios_of(self.model(batch, training=training, seed=seed), batch)
+
+    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, pairs = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
         # Weights are 0 where a text has fewer masked words than a row has room for, and where an
         # example only fills up the last batch of an evaluation.
@@ -110,6 +114,42 @@ class PretrainingObjective:
             labels, weights = batch["sentence_order_labels"], batch["example_weights"]
             ratios |= _loss_and_accuracy(self._objective, pairs, labels, weights)
         return ratios
+
+
+class RecurringSpansObjective(PretrainingObjective):
+    """Masked words, the order of segments, and recurring-span selection: the mean cross-entropy of
+    start and end of each answer, the place that a span which is hidden elsewhere has left.
+    """
+
+    # The standard span head gives a token one score, whatever the question, where Splinter's has
+    # one for each question. So an answer competes with all tokens but the other answers, and the
+    # model learns which spans fit any of the [MASK]s; of one answer this is SpanObjective's loss.
+
+    model: AlbertSpanPretrainer
+
+    def __init__(self, model: AlbertSpanPretrainer, sentence_objective: str = "sop") -> None:
+        super().__init__(model, sentence_objective)
+        self.losses["span_loss"] = "span_weights"
+        self.metrics += ("span_loss", "start_accuracy", "end_accuracy")
+
+    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+        weights = batch["span_weights"]  # [B, Q]
+        losses, found = {}, {}
+        for name in ("start", "end"):
+            logits, answers = outputs[f"{name}_logits"], batch[f"span_{name}s"]
+            is_answer = tf.one_hot(answers, tf.shape(logits)[1]) * weights[:, :, tf.newaxis]
+            others = logits + position_mask(tf.reduce_max(is_answer, axis=1))  # [B, S]
+            own = tf.gather(logits, answers, batch_dims=1)  # [B, Q]
+            # -log(e^own / (e^own + sum of e^others)).
+            log_sum = tf.reduce_logsumexp(others, axis=1, keepdims=True)
+            losses[name] = tf.nn.softplus(log_sum - own)
+            found[name] = own > tf.reduce_max(others, axis=1, keepdims=True)
+        return {
+            **super()._ratios_of(outputs, batch),
+            "span_loss": weighted_mean(0.5 * (losses["start"] + losses["end"]), weights),
+            "start_accuracy": weighted_mean(found["start"], weights),
+            "end_accuracy": weighted_mean(found["end"], weights),
+        }
 
 
 class ReplacedTokensObjective:

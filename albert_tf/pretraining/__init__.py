@@ -12,13 +12,14 @@ A run of a thousand updates:
 `figures` are those of its last evaluation.
 """
 
-from albert_tf.models import ReplacedTokenPretrainer
+from albert_tf.models import AlbertSpanPretrainer, ReplacedTokenPretrainer
 from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.pretraining.data import PretrainingData, open_records, open_text, original_words
 from albert_tf.pretraining.evaluation import HeldOut, evaluate_model, evaluate_run
 from albert_tf.pretraining.training import pretrain
 
 __all__ = [
+    "AlbertSpanPretrainer",
     "HeldOut",
     "PretrainingData",
     "PretrainingObjective",

@@ -21,6 +21,7 @@ from albert_tf.pretraining.objectives import (
     Pretrainer,
     detection_baselines,
     objective_of,
+    span_baselines,
 )
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.devices import Devices
@@ -114,9 +115,10 @@ class HeldOut:
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
             names = [name for name in names if name in metrics]
-            if not number:  # Detection is measured on the first folder, too.
-                detection = detection_baselines(metrics)
-                names, baselines = [*names, *detection], {**baselines, **detection}
+            if not number:  # Detection and spans are measured on the first folder, too.
+                length = manifest["statistics"]["mean_length"]
+                others = {**detection_baselines(metrics), **span_baselines(metrics, length)}
+                names, baselines = [*names, *others], {**baselines, **others}
             figures = {name: (metrics[name], *baselines[name]) for name in names}
             folder = self.folders[number]
             print_comparison(f"Held-out evaluation on {folder}{fitted}", figures)

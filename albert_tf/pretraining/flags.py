@@ -6,7 +6,7 @@ import dataclasses
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertPretrainer, ReplacedTokenPretrainer
+from albert_tf.models import AlbertPretrainer, AlbertSpanPretrainer, ReplacedTokenPretrainer
 from albert_tf.optimization import Recipe
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
 from albert_tf.pretraining.objectives import Pretrainer
@@ -24,7 +24,15 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 FLAGS = flags.FLAGS
 
 _WARMUP_PART = 40  # Of the updates: 3,125 of 125,000 (You et al. 2019), as in the paper.
-OBJECTIVES = ("mlm", "replaced_tokens")
+# --objective -> the class of its model, and flags that are arguments of it.
+OBJECTIVES: dict[str, tuple[type, tuple[str, ...]]] = {
+    "mlm": (AlbertPretrainer, ()),
+    "recurring_spans": (AlbertSpanPretrainer, ("span_mask_share",)),
+    "replaced_tokens": (
+        ReplacedTokenPretrainer,
+        ("generator_size", "sampling_temperature", "detection_weight", "detector_order"),
+    ),
+}
 # A setting of masks that are drawn in training, of records and of text alike.
 _FOR_RECORDS = "recurring_mask_share"
 # Settings of examples made while they are trained on; they have no flag here.
@@ -63,10 +71,21 @@ def define_objective_flags() -> None:
     flags.DEFINE_enum(
         "objective",
         "mlm",
-        OBJECTIVES,
-        "Objective of pre-training. mlm: ALBERT's masked words. replaced_tokens: ELECTRA's; a "
+        list(OBJECTIVES),
+        "Objective of pre-training. mlm: ALBERT's masked words. recurring_spans: these, and "
+        "Splinter's; of a span that a text repeats all places but one are hidden, and the model "
+        "points to that one with the head of SQuAD 1.1. replaced_tokens: ELECTRA's; a "
         "small generator fills the masks, and the model, which is what is saved, says of every "
         "token whether it is the original.",
+    )
+    flags.DEFINE_float(
+        "span_mask_share",
+        0.06,
+        "Largest number of places of recurring spans that are hidden in an example, as a share of "
+        "its tokens; for --objective=recurring_spans.",
+        upper_bound=1,
+        above=0,
+        expert=True,
     )
     flags.DEFINE_float(
         "generator_size",
@@ -111,16 +130,15 @@ def define_warmup_flag() -> None:
 
 def model(config: AlbertConfig, packed: bool) -> Pretrainer:
     """A model with random weights for the objective of the flags."""
-    settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
-    if FLAGS.objective == "replaced_tokens":
-        values = {name: FLAGS[name].value for name in settings}
-        return ReplacedTokenPretrainer(config, packed=packed, **values)
-    if given := [name for name in settings if FLAGS[name].present]:
-        raise UserError(
-            f"--{given[0]} is for --objective=replaced_tokens; --objective={FLAGS.objective} has "
-            "no such thing. Leave it out."
-        )
-    return AlbertPretrainer(config, packed=packed)
+    for objective, (_, names) in OBJECTIVES.items():
+        given = [name for name in names if FLAGS[name].present]
+        if given and objective != FLAGS.objective:
+            raise UserError(
+                f"--{given[0]} is for --objective={objective}; --objective={FLAGS.objective} has "
+                "no such thing. Leave it out."
+            )
+    kind, names = OBJECTIVES[FLAGS.objective]
+    return kind(config, packed=packed, **{name: FLAGS[name].value for name in names})
 
 
 def recipe() -> Recipe:

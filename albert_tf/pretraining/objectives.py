@@ -1,12 +1,14 @@
 """The objectives of pre-training, a class each: the model's task, its data, its costs.
 
 A model of AlbertPretrainer learns masked words and the order of segments, one of
-ReplacedTokenPretrainer replaced tokens; records and text are the same.
+AlbertSpanPretrainer recurring spans as well, one of ReplacedTokenPretrainer replaced tokens;
+records and text are the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -15,8 +17,12 @@ import tensorflow as tf
 
 from albert_tf.analysis.costs import encoder_flops_per_token, pretraining_flops_per_token
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer, ReplacedTokenPretrainer
-from albert_tf.models.objectives import PretrainingObjective, ReplacedTokensObjective
+from albert_tf.models import AlbertPretrainer, AlbertSpanPretrainer, ReplacedTokenPretrainer
+from albert_tf.models.objectives import (
+    PretrainingObjective,
+    RecurringSpansObjective,
+    ReplacedTokensObjective,
+)
 from albert_tf.pretraining.data import PretrainingData
 from data_pipeline.records.batches import host_rows
 
@@ -53,10 +59,38 @@ class MaskedWords:
         """Operations of a training step for one token, forward and backward."""
         return pretraining_flops_per_token(self.words.config, sequence_length, num_predictions)
 
-    def first_loss(self, vocab_size: int, has_order: bool) -> tuple[float, str]:
-        """The loss of a model that knows nothing, and its terms, as in "ln V + ln 2"."""
-        loss, terms = math.log(vocab_size), "ln V"
-        return (loss + math.log(2), f"{terms} + ln 2") if has_order else (loss, terms)
+    def first_loss(self, data: PretrainingData, has_order: bool = True) -> tuple[float, str]:
+        """The loss of a model that knows nothing, and its terms, as in "ln V + ln 2"; without
+        `has_order` the order of segments is not learned.
+        """
+        loss, terms = math.log(data.vocab_size), "ln V"
+        if has_order and data.sentence_objective != "none":
+            return loss + math.log(2), f"{terms} + ln 2"
+        return loss, terms
+
+
+class RecurringSpans(MaskedWords):
+    """The objective of an AlbertSpanPretrainer: places of recurring spans, beside masked words."""
+
+    name = "recurring_spans"
+
+    def __init__(self, model: AlbertSpanPretrainer) -> None:
+        super().__init__(model)
+        self._model = model
+
+    def losses(self, sentence_objective: str) -> PretrainingObjective:
+        return RecurringSpansObjective(self._model, sentence_objective)
+
+    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
+        return functools.partial(batches, span_mask_share=self._model.span_mask_share)
+
+    def data(self, data: PretrainingData) -> PretrainingData:
+        fixed = {**data.must_not_change, "span_mask_share": self._model.span_mask_share}
+        return super().data(dataclasses.replace(data, must_not_change=fixed))
+
+    def first_loss(self, data: PretrainingData, has_order: bool = True) -> tuple[float, str]:
+        loss, terms = super().first_loss(data, has_order)
+        return loss + math.log(data.max_seq_length), f"{terms} + ln S"
 
 
 class ReplacedTokens(MaskedWords):
@@ -78,9 +112,9 @@ class ReplacedTokens(MaskedWords):
         detection = 3 * encoder_flops_per_token(self._model.config, sequence_length)
         return super().flops_per_token(sequence_length, num_predictions) + detection
 
-    def first_loss(self, vocab_size: int, has_order: bool) -> tuple[float, str]:
+    def first_loss(self, data: PretrainingData, has_order: bool = True) -> tuple[float, str]:
         weight = self._model.detection_weight
-        loss, terms = super().first_loss(vocab_size, has_order and self._model.detector_order)
+        loss, terms = super().first_loss(data, has_order and self._model.detector_order)
         return loss + weight * math.log(2), f"{terms} + {weight:g} ln 2"
 
 
@@ -88,6 +122,8 @@ def objective_of(model: Pretrainer) -> MaskedWords:
     """The objective that a model is made for."""
     if isinstance(model, ReplacedTokenPretrainer):
         return ReplacedTokens(model)
+    if isinstance(model, AlbertSpanPretrainer):
+        return RecurringSpans(model)
     return MaskedWords(model)
 
 
@@ -113,6 +149,17 @@ def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
         return batches(start_step=start_step, **context, **others).enumerate(start_step).map(add)
 
     return noisy
+
+
+def span_baselines(figures: dict[str, float], mean_length: float) -> dict[str, tuple[float, str]]:
+    """Scores of guessing the places of recurring spans among the tokens of a text: metric ->
+    (figure, its name). Empty where the figures are not of such spans.
+    """
+    if "span_loss" not in figures:
+        return {}
+    guess = {"span_loss": math.log(mean_length)}
+    guess |= dict.fromkeys(("start_accuracy", "end_accuracy"), 1 / mean_length)
+    return {name: (figure, "any token") for name, figure in guess.items()}
 
 
 def detection_baselines(figures: dict[str, float]) -> dict[str, tuple[float, str]]:

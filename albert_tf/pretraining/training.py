@@ -13,7 +13,12 @@ from albert_tf.distillation.teacher import Distillation, Shared, with_teacher
 from albert_tf.pretraining.data import PretrainingData, tell_of_other_draws
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
-from albert_tf.pretraining.objectives import MaskedWords, Pretrainer, objective_of
+from albert_tf.pretraining.objectives import (
+    MaskedWords,
+    Pretrainer,
+    RecurringSpans,
+    objective_of,
+)
 from albert_tf.pretraining.plateau import watch_of
 from albert_tf.training.experiment import Experiment, ModelFolders
 from albert_tf.training.running import run_experiment
@@ -96,8 +101,7 @@ def _card(
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
         passes = f"{num_seen / data.num_examples:.{1 if num_seen >= data.num_examples else 2}f}"
-    has_order = data.sentence_objective != "none"
-    first_loss, terms = objective.first_loss(data.vocab_size, has_order)
+    first_loss, terms = objective.first_loss(data)
     return {
         "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
         "passes over the data": passes,
@@ -107,9 +111,11 @@ def _card(
 
 def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
     """Command lines that use the model."""
+    has_spans = isinstance(objective, RecurringSpans)
+    task, name, ending = ("squad1.1", "-v1.1", "json") if has_spans else ("tsv", "", "tsv")
     commands = [
-        f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
-        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
+        f"python -m albert_tf.run_finetuning --task={task} --init_checkpoint={model_dir} "
+        f"--train_file=train{name}.{ending} --dev_file=dev{name}.{ending} --output_dir=..."
     ]
     # A detector predicts no words, so it cannot be exported to fill masks.
     if objective.kept is objective.words:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from data_pipeline.pretraining import masking
+from data_pipeline.pretraining import masking, span_questions
 from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.span_questions import Rows
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
-from data_pipeline.records import example_bytes
+from data_pipeline.records import example_bytes, features
 from data_pipeline.tokenizers.base import Tokenizer
 
 
@@ -82,12 +83,15 @@ def _possible_labels(
 
 class ColumnMaker:
     """A function from pairs of segments to the columns of their records; the tokenizer is the one
-    that made the ids.
+    that made the ids. `span_mask_share`: see `span_questions.ask`, 0: no questions.
     """
 
-    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, settings: PretrainingSettings, tokenizer: Tokenizer, span_mask_share: float = 0.0
+    ) -> None:
         self._settings, self._tokenizer = settings, tokenizer
-        self._rule = settings.masking_rule(tokenizer)
+        self._span_mask_share = span_mask_share
+        self._rule = settings.masking_rule(tokenizer, is_content=span_mask_share > 0)
 
     def make(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -150,7 +154,7 @@ class ColumnMaker:
             tokens     [CLS] .  .  .  [SEP] .  .  [SEP] 0
         """
         s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
-        rows, lengths = np.arange(len(pairs)), _with_specials(pairs)
+        row, lengths = np.arange(len(pairs)), _with_specials(pairs)
         has_b = pairs.length_b > 0
         position = np.arange(s)
         is_b = position >= (pairs.length_a + 2)[:, None]  # [R, S]
@@ -163,18 +167,26 @@ class ColumnMaker:
         tokens, boundary = tokenized.ids[source], tokenized.starts_word[source]
         is_special = np.zeros((len(pairs), s), bool)
         for places in (0, pairs.length_a + 1, lengths - 1):
-            is_special[rows, places] = True
+            is_special[row, places] = True
         tokens[is_special] = self._tokenizer.sep_id
         tokens[:, 0] = self._tokenizer.cls_id
         boundary |= is_special
         boundary[:, 1] = True  # As in `_dynamic`.
-        boundary[rows[has_b], (pairs.length_a + 2)[has_b]] = True
+        boundary[row[has_b], (pairs.length_a + 2)[has_b]] = True
         is_token = position < lengths[:, None]
         tokens[~is_token] = 0
         boundary &= is_token
         if self._settings.pack_documents:
             is_special |= tokens == self._tokenizer.sep_id
-        masked = masking.mask_sequences(tokens, boundary, is_special, lengths, self._rule, rng)
+        rows, shown, questions = Rows(tokens, boundary, is_special, is_b & is_token), None, {}
+        if self._span_mask_share:
+            rows, lengths, answers = span_questions.ask(
+                rows, lengths, self._span_mask_share, self._rule, rng
+            )
+            shown = span_questions.tokens_of(answers, s)
+            names = (feature.name for feature in features.question_schema(answers.starts.shape[1]))
+            questions = dict(zip(names, answers))
+        masked = masking.mask_sequences(*rows[:3], lengths, self._rule, rng, shown)
         # Rows [0, 0, 2]: counts [2, 0, 1] -> places [0, 1, 0] among the predictions of each.
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
@@ -182,11 +194,12 @@ class ColumnMaker:
         predicted[:, masked.rows, place] = masked.positions, masked.labels
         return {
             "input_ids": masked.tokens,
-            "input_mask": is_token,
-            "segment_ids": is_b & is_token,
-            "token_boundary": boundary,
+            "input_mask": np.arange(s) < lengths[:, None],
+            "segment_ids": rows.is_b,
+            "token_boundary": rows.boundaries,
             "masked_lm_positions": predicted[0],
             "masked_lm_ids": predicted[1],
             "masked_lm_weights": np.arange(p) < counts[:, None],
             "next_sentence_labels": pairs.label[:, None],
+            **questions,
         }

@@ -45,6 +45,7 @@ def check_compatible(
 def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Columns of B records under the names of the model's inputs and labels."""
     labels = columns["next_sentence_labels"][:, 0]  # [B]
+    questions = (name for name in columns if name.startswith("span_"))
     return {
         "input_word_ids": columns["input_ids"],
         "input_mask": columns["input_mask"],
@@ -54,6 +55,7 @@ def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         "masked_lm_weights": columns["masked_lm_weights"],
         "sentence_order_labels": labels,
         "example_weights": tf.ones_like(labels, tf.float32),
+        **{name: columns[name] for name in questions},
     }
 
 
@@ -93,7 +95,7 @@ def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) 
     return ", ".join(sorted(map(os.path.basename, paths)))
 
 
-def _masker(manifest: dict[str, Any]) -> DynamicMasking:
+def _masker(manifest: dict[str, Any], span_mask_share: float) -> DynamicMasking:
     """The masking of a folder's dynamic records."""
     tokenizer = load_tokenizer(
         os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
@@ -103,7 +105,7 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
             f"{tokenizer.vocab_file} is not the vocabulary that the records next to it were made "
             "with. Copy the folder again, or make the data again."
         )
-    return DynamicMasking(PretrainingSettings.from_manifest(manifest), tokenizer)
+    return DynamicMasking(PretrainingSettings.from_manifest(manifest), tokenizer, span_mask_share)
 
 
 def record_parser(
@@ -124,10 +126,18 @@ def record_parser(
     return parse
 
 
-def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
+def _parser(
+    manifest: dict[str, Any], seed: int, span_mask_share: float
+) -> Callable[..., dict[str, tf.Tensor]]:
     """`record_parser` of a folder."""
-    is_dynamic = manifest["masking"] == "dynamic"
-    return record_parser(manifest, _masker(manifest) if is_dynamic else None, seed)
+    if manifest["masking"] == "dynamic":
+        return record_parser(manifest, _masker(manifest, span_mask_share), seed)
+    if span_mask_share:
+        raise UserError(
+            f"{manifest['directory']} has static masks, and recurring spans are hidden before any "
+            "word is masked. Make the records with --masking=dynamic."
+        )
+    return record_parser(manifest, None, seed)
 
 
 def _training_batches(
@@ -136,19 +146,20 @@ def _training_batches(
     start_step: int,
     seed: int,
     input_context: tf.distribute.InputContext | None,
+    span_mask_share: float,
 ) -> tf.data.Dataset:
     """Batches without end, of which a host parses and masks its own rows, as one host would."""
     records = _training_records(manifest, global_batch_size, start_step, seed)
     group = GROUP if manifest["masking"] == "dynamic" else 1
-    return map_host_rows(
-        records, _parser(manifest, seed), global_batch_size, start_step, input_context, group
-    )
+    parse = _parser(manifest, seed, span_mask_share)
+    return map_host_rows(records, parse, global_batch_size, start_step, input_context, group)
 
 
 def _evaluation_batches(
     manifest: dict[str, Any],
     global_batch_size: int,
     input_context: tf.distribute.InputContext | None,
+    span_mask_share: float,
 ) -> tf.data.Dataset:
     """Batches of one pass, filled up with rows of weight 0.
 
@@ -157,7 +168,7 @@ def _evaluation_batches(
     """
     # Masks are drawn for groups of records, so that they depend on neither the batch size nor the
     # hosts, which take the groups in turn.
-    parse = _parser(manifest, seed=0)
+    parse = _parser(manifest, 0, span_mask_share)
     paths, counts = _shards(manifest)
     hosts = input_context or tf.distribute.InputContext()
     number, num_hosts = hosts.input_pipeline_id, hosts.num_input_pipelines
@@ -177,8 +188,8 @@ def _evaluation_batches(
 
     def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = parse(*group)
-        names = ("example_weights", "masked_lm_weights")  # The weights of pairs and of words.
-        return {**rows, **{name: rows[name] * weight for name in names}}
+        weights = (name for name in rows if name.endswith("_weights"))
+        return {**rows, **{name: rows[name] * weight for name in weights}}
 
     rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
     return rows.rebatch(end - first, drop_remainder=True).take(num_batches)
@@ -209,6 +220,7 @@ def pretraining_dataset(
     max_seq_length: int | None = None,
     input_context: tf.distribute.InputContext | None = None,
     manifest: dict[str, Any] | None = None,
+    span_mask_share: float = 0.0,
 ) -> tf.data.Dataset:
     """Batches of pre-training records. Dynamic records are masked here: with other masks in each
     epoch of training, always with the same ones in evaluation.
@@ -226,18 +238,24 @@ def pretraining_dataset(
       input_context: number of this host among several. It gets its part of each global batch, and
         masks nothing else; together the hosts have the rows that one host would have.
       manifest: of the folder, as `verify_records` gives it; None: it is verified here.
+      span_mask_share: [MASK]s that hide recurring spans, as a share of the tokens; of dynamic
+        records only.
 
     Returns:
       Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];
       masked_lm_positions, masked_lm_ids int32 [B, P]; masked_lm_weights float32 [B, P];
       sentence_order_labels int32 [B] (0 in order, 1 swapped); example_weights float32 [B] (1 real,
-      0 filler, whose masked_lm_weights are 0 too; always 1 in training).
+      0 filler, whose other weights are 0 too; always 1 in training). With a span_mask_share also
+      span_starts, span_ends int32 [B, Q]; span_weights float32 [B, Q].
     """
     check_batch(global_batch_size, start_step)
     manifest = manifest or record_folder.verify_records(data)
     check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
     if training:
-        dataset = _training_batches(manifest, global_batch_size, start_step, seed, input_context)
+        dataset = _training_batches(
+            manifest, global_batch_size, start_step, seed, input_context, span_mask_share
+        )
     else:
-        dataset = _evaluation_batches(manifest, global_batch_size, input_context).skip(start_step)
+        dataset = _evaluation_batches(manifest, global_batch_size, input_context, span_mask_share)
+        dataset = dataset.skip(start_step)
     return with_options(dataset)

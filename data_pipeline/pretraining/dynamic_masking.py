@@ -10,6 +10,7 @@ import tensorflow as tf
 from data_pipeline.pretraining.columns import ColumnMaker
 from data_pipeline.pretraining.segments import Pairs, swapped
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.span_questions import most_answers
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import features
 from data_pipeline.records.python_calls import until_exit
@@ -28,15 +29,20 @@ _NONE = np.zeros(1, np.int64)
 
 class DynamicMasking:
     """A function from batches of dynamic records, whose ids the tokenizer made, to the columns of
-    static ones.
+    static ones, and with `span_mask_share` to those of `features.question_schema`.
     """
 
-    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, settings: PretrainingSettings, tokenizer: Tokenizer, span_mask_share: float = 0.0
+    ) -> None:
+        length = settings.max_seq_length
         self._swaps = settings.sentence_objective == "sop"
-        self._maker = ColumnMaker(settings, tokenizer)
-        self._outputs = features.readable_schema(
-            "static", settings.max_seq_length, settings.max_predictions_per_seq
-        )
+        self._maker = ColumnMaker(settings, tokenizer, span_mask_share)
+        self._outputs = [
+            *features.readable_schema("static", length, settings.max_predictions_per_seq)
+        ]
+        if span_mask_share:
+            self._outputs += features.question_schema(most_answers(span_mask_share, length))
 
     def __call__(
         self,

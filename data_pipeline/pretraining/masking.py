@@ -198,27 +198,30 @@ def mask_sequences(
     lengths: np.ndarray,
     rule: MaskingRule,
     rng: np.random.Generator,
+    shown: np.ndarray | None = None,
 ) -> Masked:
     """Copies of sequences (tokens int32 [R, S], of `lengths` tokens each, special ones included)
-    with masks, and the predictions. `boundaries`, `is_special`: see `find_words`.
+    with masks, and the predictions. `boundaries`, `is_special`: see `find_words`; words of `shown`
+    (bool [R, S]) are never predicted.
     """
     is_token = np.arange(tokens.shape[1]) < lengths[:, None]
     # Where every piece is a word, each has a boundary, and all below works on words alone.
     if not rule.whole_words:
         boundaries = is_token
     words = find_words(boundaries, is_special)
-    excluded = None
     if rule.excluded_id is not None:
-        excluded = _words_with((tokens == rule.excluded_id) & is_token, boundaries, is_special)
+        unknown = (tokens == rule.excluded_id) & is_token
+        shown = unknown if shown is None else shown | unknown
+    excluded = None if shown is None else _words_with(shown, boundaries, is_special)
     budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
     copies = np.zeros(len(words.starts), np.int64)
     if rule.recurring_share:
         assert rule.is_content is not None
         found = recurring.find_recurring(tokens, words, rule.is_content)
-        copies, shown, used = recurring.choose_copies(
+        copies, kept, used = recurring.choose_copies(
             found, words, budgets, rule.recurring_share, excluded, rng
         )
-        excluded = np.union1d(shown, [] if excluded is None else excluded).astype(np.int64)
+        excluded = np.union1d(kept, [] if excluded is None else excluded).astype(np.int64)
         budgets = budgets - used
     thresholds = ngram_thresholds(rule.ngram, rule.favor_shorter)
     ngrams = copies + choose_ngrams(

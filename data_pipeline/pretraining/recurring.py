@@ -176,24 +176,20 @@ def choose_copies(
     point = used - end_draws * sizes
     is_chosen = (point <= share * budgets[rows]) & (used <= budgets[rows])
     chosen = later[is_chosen]
-    masked, number = words_of(found, chosen)
+    masked, number = ranges(found.first[chosen], found.end[chosen])
     copies = np.zeros(len(words.starts), np.int64)
     copies[masked] = -1 - number
     first = np.flatnonzero(found.is_first & np.isin(found.span, found.span[chosen]))
-    shown, _ = words_of(found, first)
+    shown, _ = ranges(found.first[first], found.end[first])
     num_tokens = np.bincount(rows[is_chosen], sizes[is_chosen], minlength=len(budgets))
     return copies, np.concatenate([masked, shown]), num_tokens.astype(np.int64)
 
 
-def words_of(found: Occurrences, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The words of places (int64 [K]), and for each word the number of its place, 0 to K - 1.
-
-    Places of the words 3:5 and 8:9 -> [3 4 8], [0 0 1].
-    """
-    sizes = found.end[places] - found.first[places]
-    number = np.repeat(np.arange(len(places)), sizes)
-    inside = np.arange(len(number)) - _sums_before(sizes)[number]
-    return found.first[places][number] + inside, number
+def ranges(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The integers of ranges, and the number of each one's range: 3:5, 8:9 -> [3 4 8], [0 0 1]."""
+    number = np.repeat(np.arange(len(first)), end - first)
+    inside = np.arange(len(number)) - _sums_before(end - first)[number]
+    return first[number] + inside, number
 
 
 def sums_in_rows(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:

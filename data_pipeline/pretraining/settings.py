@@ -140,8 +140,9 @@ class PretrainingSettings(Settings):
         """Largest number of tokens of text: S without [CLS] and the [SEP] of each segment."""
         return self.max_seq_length - (2 if self.sentence_objective == "none" else 3)
 
-    def masking_rule(self, tokenizer: Tokenizer) -> MaskingRule:
-        """The rule that masks ids of this tokenizer."""
+    def masking_rule(self, tokenizer: Tokenizer, is_content: bool = False) -> MaskingRule:
+        """The rule that masks ids of this tokenizer; with `is_content` it knows content words."""
+        is_content |= self.recurring_mask_share > 0
         return MaskingRule(
             rate=self.masked_lm_prob,
             max_predictions=self.max_predictions_per_seq,
@@ -151,7 +152,7 @@ class PretrainingSettings(Settings):
             whole_words=self.whole_word_mask,
             excluded_id=None if self.mask_unknown else tokenizer.unk_id,
             recurring_share=self.recurring_mask_share,
-            is_content=content_pieces(tokenizer) if self.recurring_mask_share else None,
+            is_content=content_pieces(tokenizer) if is_content else None,
             mask_id=tokenizer.mask_id,
             replacement_ids=replacement_ids(tokenizer.vocab_size, tokenizer.special_ids),
         )

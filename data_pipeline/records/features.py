@@ -63,6 +63,15 @@ def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> 
     return tuple(feature for feature in schema if feature.name != "token_boundary")
 
 
+def question_schema(most_answers: int) -> Schema:
+    """The columns that training adds for questions of recurring spans, Q = most_answers."""
+    return (
+        Feature("span_starts", "int64", most_answers, "first tokens of the answers"),
+        Feature("span_ends", "int64", most_answers, "their last tokens"),
+        Feature("span_weights", "float32", most_answers, "1 for answers, 0 for padding"),
+    )
+
+
 def schema_of(manifest: Mapping[str, Any]) -> Schema:
     """The columns of the records that a manifest describes."""
     return pretraining_schema(

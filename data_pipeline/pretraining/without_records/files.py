@@ -98,7 +98,6 @@ class TrainingText:
         # As `creation.make_plan` divides a corpus: the examples of a block depend on its place.
         self._block_bytes = automatic_block_bytes(sum(map(text_bytes, self._files, self._sizes)))
         self._groups = group_files(self._files, self._sizes, self._block_bytes)
-        self._masker = DynamicMasking(settings, tokenizer)
         self._warnings = _Warnings(len(self._groups))
         self.error: Exception | None = None  # The user's error that ended the reading, if any.
 
@@ -201,6 +200,7 @@ class TrainingText:
         seed: int = 0,
         start_step: int = 0,
         input_context: tf.distribute.InputContext | None = None,
+        span_mask_share: float = 0.0,
     ) -> tf.data.Dataset:
         """Endless batches for training, see `pretraining.dataset.pretraining_dataset`. Each host
         makes the examples of the whole batch, and gets and masks its own rows.
@@ -212,7 +212,8 @@ class TrainingText:
         epoch = functools.partial(self.epoch, seed)
         batches = batch_epochs(epoch, num_examples, batch_size, start_step)
         schema_of = manifest_fields([], self._settings, self._tokenizer)
-        parse = record_parser(schema_of, self._masker, seed)
+        masker = DynamicMasking(self._settings, self._tokenizer, span_mask_share)
+        parse = record_parser(schema_of, masker, seed)
         return with_options(
             map_host_rows(batches, parse, batch_size, start_step, input_context, GROUP)
         )

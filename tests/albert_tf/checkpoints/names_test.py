@@ -14,6 +14,7 @@ KINDS = {
     AlbertEncoder: {},
     models.AlbertSentenceEncoder: {},
     models.AlbertPretrainer: {},
+    models.AlbertSpanPretrainer: {},
     models.AlbertReplacedTokenDetector: {},
     models.AlbertClassifier: {"num_classes": 3},
     models.AlbertTokenClassifier: {"num_classes": 3},

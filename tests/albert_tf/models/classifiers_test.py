@@ -109,6 +109,7 @@ def test_sentence_encoder(tiny_config):
 
 MODELS = {
     "pretrainer": (models.AlbertPretrainer, {}),
+    "span_pretrainer": (models.AlbertSpanPretrainer, {"span_mask_share": 0.1}),
     "replaced_token_detector": (models.AlbertReplacedTokenDetector, {}),
     "classifier": (models.AlbertClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "token_classifier": (models.AlbertTokenClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
@@ -122,6 +123,7 @@ MODELS = {
 }
 HEADS = {
     "pretrainer": {"masked_lm", "sentence_order"},
+    "span_pretrainer": {"masked_lm", "sentence_order", "span"},
     "replaced_token_detector": {"replaced", "sentence_order"},
     "classifier": {"classification"},
     "token_classifier": {"classification"},

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertEncoder, AlbertPretrainer, AlbertSpanLabelerV2
 from albert_tf.keras_compat import keras
-from albert_tf.models import ReplacedTokenPretrainer
+from albert_tf.models import AlbertSpanPretrainer, ReplacedTokenPretrainer
 from albert_tf.models.inputs import complete_inputs
 from tests.conformance_cases import assert_equal
 
@@ -86,6 +86,7 @@ PAIRS = [[0, 1], [1, 2]]
 # Models that need more than the inputs of an encoder, with what they need.
 NEEDS = {
     AlbertPretrainer: {"masked_lm_positions": PAIRS},
+    AlbertSpanPretrainer: {"masked_lm_positions": PAIRS},
     AlbertSpanLabelerV2: {"impossible_positions": MASK},
     ReplacedTokenPretrainer: {
         "masked_lm_positions": PAIRS,

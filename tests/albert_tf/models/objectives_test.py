@@ -133,6 +133,40 @@ def test_span_figures():
     }
 
 
+def answers(start, end, objective="none"):
+    """The task of recurring spans for these logits, without words."""
+    outputs = {"start_logits": np.float32(start), "end_logits": np.float32(end)}
+    outputs["masked_lm_logits"] = np.zeros([len(start), 1, 3], np.float32)
+    outputs["sentence_order_logits"] = np.zeros([len(start), 2], np.float32)
+    return objectives.RecurringSpansObjective(Answering(outputs), objective)
+
+
+def test_recurring_spans_of_one_answer_each_are_scored_as_spans_are():
+    start = [[1, 2, 3], [0, 1, 0]]
+    words = {"masked_lm_ids": [[0], [1]], "masked_lm_weights": [[1.0], [0.0]]}
+    spans = {"span_starts": [[0], [1]], "span_ends": [[1], [0]], "span_weights": [[1.0], [0.5]]}
+    single = {"start_positions": [0, 1], "end_positions": [1, 0], "example_weights": WEIGHTS}
+    outputs = {"start_logits": np.float32(start), "end_logits": END}
+    expected = figures(objectives.SpanObjective(Answering(outputs)), single)
+    found = figures(answers(start, END), {**words, **spans})
+    assert found["masked_lm_loss"] == near(LN3, 1.0)
+    assert found["span_loss"] == near(*expected["span_loss"])
+    assert found["start_accuracy"] == near(*expected["start_accuracy"])
+
+
+def test_answers_of_recurring_spans_do_not_compete():
+    """Two answers of one text, and room for a third; the largest other logit is 0.5."""
+    logits = [[0, LN3, -1, 0.5]]
+    batch = {"masked_lm_ids": [[0]], "masked_lm_weights": [[0.0]]}
+    places, weights = [[1, 2, 0]], [[1.0, 1.0, 0.0]]
+    batch |= {"span_starts": places, "span_ends": places, "span_weights": weights}
+    found = figures(answers(logits, logits), batch)
+    others = 1 + math.exp(0.5)
+    losses = [-math.log(own / (own + others)) for own in (3, math.exp(-1))]
+    assert found["span_loss"] == near(sum(losses), 2.0)
+    assert found["start_accuracy"] == found["end_accuracy"] == near(1.0, 2.0)
+
+
 def test_span_figures_with_answerability():
     """Log-probabilities are as good as logits; the answer counts half."""
     outputs = {

@@ -13,7 +13,7 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 VOCABULARY, UNK, CLS, SEP, MASK = 1000, 1, 2, 3, 4
 TOKENIZER = types.SimpleNamespace(
     vocab_size=VOCABULARY, unk_id=UNK, cls_id=CLS, sep_id=SEP, mask_id=MASK,
-    special_ids=(0, UNK, CLS, SEP, MASK),
+    special_ids=(0, UNK, CLS, SEP, MASK), pieces=[f"\u2581w{i}" for i in range(VOCABULARY)],
 )  # fmt: skip
 
 
@@ -123,6 +123,31 @@ def test_groups_of_a_batch_are_masked_as_in_it():
         for name, values in part.items():
             np.testing.assert_array_equal(values, whole[name][first : first + GROUP], err_msg=name)
     assert np.any(whole["input_ids"][:GROUP] != whole["input_ids"][GROUP : 2 * GROUP])
+
+
+def test_questions_of_recurring_spans():
+    """Their columns; groups draw for themselves, and answers are not masked."""
+    text = [30, 31, 32, 33, 34, 30, 31, 35, 36, 37, 38, 30, 31, 39, 40, 41]
+    rows = [(text, [1] * 16, 8)] * (GROUP + 5)
+    number = tf.constant(3, tf.int64)
+
+    def asked(rows, first_row=0):
+        settings = PretrainingSettings(max_seq_length=64, max_predictions_per_seq=10)
+        masker = DynamicMasking(settings, TOKENIZER, span_mask_share=0.1)
+        columns = masker(records(rows), 0, number, first_row)
+        return {name: value.numpy() for name, value in columns.items()}
+
+    whole, part = asked(rows), asked(rows[GROUP:], first_row=GROUP)
+    for name, values in part.items():
+        np.testing.assert_array_equal(values, whole[name][GROUP:], err_msg=name)
+    assert whole["span_starts"].shape == (GROUP + 5, 6) and whole["span_weights"].sum() == GROUP + 5
+    start, end = (whole[f"span_{name}"][:, :1] for name in ("starts", "ends"))
+    ids = whole["input_ids"]
+    assert set(np.take_along_axis(ids, start, 1).flat) == {30}
+    assert set(np.take_along_axis(ids, end, 1).flat) == {31}
+    at = whole["masked_lm_positions"]
+    assert not ((at >= start) & (at <= end)).any()
+    assert (whole["input_mask"].sum(axis=1) == 17).all()  # Two of 19 tokens are hidden.
 
 
 def test_rows_without_room_end():

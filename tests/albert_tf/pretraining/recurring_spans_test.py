@@ -1,0 +1,159 @@
+"""The objective of recurring spans as a user runs it: the same bits after an interruption, a folder
+whose head of spans fine-tuning on SQuAD begins with, and that other programs take as any other.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertPretrainer, AlbertSpanLabeler, MaskFiller, from_preset
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertSpanPretrainer
+from albert_tf.pretraining import open_records
+from albert_tf.pretraining.objectives import objective_of, span_baselines
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.run_results import check_tensors
+
+STATIC_RECORDS = Path(__file__).parents[2] / "goldens" / "earlier_folders" / "records" / "static"
+FLAGS = ("--objective=recurring_spans", "--span_mask_share=0.2")
+CONSTANT = ("--schedule=wsd", "--decay_share=0")  # A shorter run has the same rates.
+
+
+@pytest.fixture(scope="module")
+def records(work) -> str:
+    """Dynamic records of text whose words come back."""
+    rng, words = np.random.default_rng(0), ["cat", "dog", "sun", "red", "hat", "sea"]
+    lines = [" ".join(rng.choice(words, 6)) for _ in range(200)]
+    lines = [line + " ." if n % 9 else "" for n, line in enumerate(lines)]
+    corpus = work / "again.txt"
+    corpus.write_text("\n".join(lines), encoding="utf-8")
+    tokenizer = load_tokenizer(str(work / "vocabulary" / "spiece.model"))
+    settings = PretrainingSettings(max_seq_length=32)
+    create_pretraining_data(Corpus(str(corpus)), str(work / "again"), tokenizer, settings)
+    return str(work / "again")
+
+
+@pytest.fixture
+def train(records, pretrain):
+    """(folder, *flags, other flags by name) -> the output of a run that ends well."""
+
+    def run(folder, *flags: str, **others: object) -> str:
+        data = {"train_data": records, "eval_data": records, "output_dir": folder}
+        ended = pretrain(*FLAGS, *flags, **data, **others)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return run
+
+
+@pytest.fixture
+def run(train, eagerly, tmp_path_factory):
+    """The folder of a short run, which is made once; `shown.txt` is what it printed."""
+    folder = tmp_path_factory.getbasetemp() / "a_run_of_recurring_spans"
+    if not (folder / "shown.txt").exists():
+        with eagerly():
+            shown = train(folder, num_train_steps=2, num_warmup_steps=0)
+        (folder / "shown.txt").write_text(shown, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.long
+def test_an_interrupted_run_ends_with_the_same_bits(train, tmp_path):
+    for folder, steps in (("whole", (12,)), ("parts", (8, 12))):
+        for number in steps:
+            shown = train(tmp_path / folder, *CONSTANT, f"--num_train_steps={number}")
+    assert "resuming at step 8" in shown
+    model = f"model/{native.WEIGHTS_PREFIX}"
+    check_tensors(tmp_path / "parts" / model, tmp_path / "whole" / model)
+
+
+def test_a_run_says_what_it_learned_and_what_for(run):
+    shown = (run / "shown.txt").read_text(encoding="utf-8")
+    assert "(ln V + ln 2 + ln S)" in shown and "any token" in shown and "--task=squad1.1" in shown
+    metadata = native.read_metadata(str(run / "model"))
+    assert (metadata["task"], metadata["span_mask_share"]) == ("span_pretraining", 0.2)
+
+
+def test_its_head_of_spans_is_where_squad_begins(run, capsys):
+    folder = str(run / "model")
+    pretrained = native.load_model(folder)
+    assert isinstance(pretrained, AlbertSpanPretrainer)
+    labeler = from_preset(folder, AlbertSpanLabeler)
+    assert f"The head of spans begins as {folder} has it." in capsys.readouterr().out
+    for part in ("encoder", "span"):
+        left, right = (getattr(model, part).get_weights() for model in (pretrained, labeler))
+        for one, other in zip(left, right, strict=True):
+            np.testing.assert_array_equal(one, other)
+    plain = from_preset(folder, AlbertPretrainer)
+    np.testing.assert_array_equal(plain.masked_lm.output_bias, pretrained.masked_lm.output_bias)
+
+
+def test_a_head_that_was_fine_tuned_is_new_again(tiny_config, tmp_path, capsys):
+    native.save(AlbertSpanLabeler(tiny_config), str(tmp_path / "squad"), {})
+    from_preset(str(tmp_path / "squad"), AlbertSpanLabeler)
+    assert not capsys.readouterr().out
+
+
+def test_its_folder_fills_masks_and_is_converted(train, run, tmp_path, result_of, eagerly):
+    folder = str(run / "model")
+    assert MaskFiller(folder)("the [MASK]", top_k=1)
+    output = str(tmp_path / "huggingface")
+    flags = (f"--input={folder}", "--format=huggingface", f"--output={output}")
+    made = result_of("albert_tf.convert", *flags)
+    assert made.returncode == 0, made.stderr
+    assert "the head of spans is left out" in made.stdout
+    same = from_preset(output, AlbertPretrainer)
+    expected = native.load_model(folder).masked_lm.output_bias
+    np.testing.assert_array_equal(same.masked_lm.output_bias, expected)
+    flags = {"init_checkpoint": folder, "num_train_steps": 1, "num_warmup_steps": 0}
+    with eagerly():
+        assert "and new:" not in train(tmp_path / "next", **flags)
+
+
+def test_what_does_not_go_together(pretrain, run, records):
+    own = {"output_dir": run, "train_data": records}
+    for flags, others, message in (
+        (["--span_mask_share=0.1"], {}, "--span_mask_share is for --objective=recurring_spans"),
+        ([], own, "objective was 'recurring_spans' and is 'mlm'"),
+        ([FLAGS[0]], own, "span_mask_share was 0.2 and is 0.06"),
+    ):
+        result = pretrain(*flags, **others)
+        assert result.returncode == 2 and message in result.stderr
+
+
+def test_static_records_are_refused():
+    with pytest.raises(UserError, match="has static masks, and recurring spans are hidden before"):
+        pretraining_dataset(str(STATIC_RECORDS), 8, training=False, span_mask_share=0.1)
+
+
+def test_questions_are_a_function_of_seed_and_step(records, tiny_config):
+    model = AlbertSpanPretrainer(tiny_config, span_mask_share=0.2)
+    data = objective_of(model).data(open_records(records, batch_size=8))
+
+    def batches(start=0, context=None, count=3):
+        some = data.batches(start_step=start, input_context=context).take(count)
+        return [{name: value.numpy() for name, value in each.items()} for each in some]
+
+    whole = batches()
+    assert sum(each["span_weights"].sum() for each in whole) > 24  # One in each example.
+    for left, right in zip(batches(start=1, count=2), whole[1:], strict=True):
+        for name, values in left.items():
+            np.testing.assert_array_equal(values, right[name], err_msg=name)
+    hosts = [batches(context=tf.distribute.InputContext(2, host, 2)) for host in (0, 1)]
+    for number, each in enumerate(whole):
+        for name, values in each.items():
+            parts = [host[number][name] for host in hosts]
+            np.testing.assert_array_equal(np.concatenate(parts), values, err_msg=name)
+
+
+def test_baselines():
+    found = span_baselines({"span_loss": 1.0}, mean_length=100)
+    assert found["span_loss"][0] == pytest.approx(np.log(100))
+    assert found["start_accuracy"] == (0.01, "any token") and not span_baselines({}, 100)
