@@ -1,0 +1,58 @@
+"""Makes a model folder of the weights that accelerator.py wrote.
+
+python -m experiments.weights.collect --compiled=compiled --weights=weights.npz --output_dir=model
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf import AlbertConfig, AlbertPretrainer
+from albert_tf.checkpoints import huggingface
+from albert_tf.errors import UserError
+from data_pipeline.command_line import flags, run_binary
+from data_pipeline.files import atomic_folders
+from data_pipeline.tokenizers.conversion import write_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Input and output")
+    flags.DEFINE_string("compiled", None, "Folder of compile_update.", required=True)
+    flags.DEFINE_string("weights", None, "File of weights of the run.", required=True)
+    flags.DEFINE_string(
+        "output_dir", None, "Folder to write, in Hugging Face's format and float16.", required=True
+    )
+
+
+def main() -> None:
+    compiled = Path(FLAGS.compiled)
+    about = json.loads((compiled / "update.json").read_text())
+    tokenizer = load_tokenizer(str(next(compiled.glob("*.model"))))
+    config = AlbertConfig.from_json_file(str(compiled / "config.json"))
+    model = AlbertPretrainer(config)
+    variables = {each.name: each for each in model.trainable_variables}
+    names = [name for name in about["weights"] if name is not None]
+    with np.load(FLAGS.weights) as file:
+        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
+    if sorted(names) != sorted(variables) or len(arrays) != len(names):
+        raise UserError(f"{FLAGS.weights} does not hold the weights of {FLAGS.compiled}.")
+    for name, array in zip(names, arrays):
+        variables[name].assign(array.astype(np.float32))
+    with atomic_folders.replacing(FLAGS.output_dir) as folder:
+        huggingface.save(model, folder, dtype="float16")
+        positions = config.max_position_embeddings
+        for line in write_tokenizer(tokenizer, folder, "huggingface", positions):
+            print(line)
+    print(f"{FLAGS.output_dir}: {model.count_params():,} parameters")
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
