@@ -174,8 +174,9 @@ def make_model(directory: str, config: AlbertConfig, packed: bool | None = None)
     """A model of the class that model.json names, with random weights."""
     metadata = read_metadata(directory)
     kind = MODELS[metadata["task"]]
-    # model.json has entries of the run as well, such as scores: the constructor knows its own.
-    names = set(inspect.signature(kind).parameters) & set(metadata)
+    # model.json has entries of the run as well, such as scores: the constructor knows its own. (In
+    # Python 3.10 the signature of a class without a constructor of its own is Keras's __new__.)
+    names = set(inspect.signature(kind.__init__).parameters) & set(metadata)
     return kind(config, packed=packed, **{name: metadata[name] for name in names})
 
 
