@@ -120,19 +120,14 @@ def _imports(path: Path) -> set[str]:
     """`from a.b import c` -> "a.b", "a.b.c", "a.c": packages give on what their modules define."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     found = [(node.module, node.names) for node in nodes if isinstance(node, ast.ImportFrom)]
-    pairs = [(str(module), each.name) for module, names in found for each in names]
-    return {
-        part
-        for module, name in pairs
-        for part in (module, f"{module}.{name}", f"{module.partition('.')[0]}.{name}")
-    }
+    pairs = [(str(module), f".{each.name}") for module, names in found for each in names]
+    above = {module.partition(".")[0] + name for module, name in pairs}
+    return above | {module + end for module, name in pairs for end in ("", name)}
 
 
 def passes(test: Path, root: Path, *options: str) -> bool:
-    """Whether a test file passes in time, in a process that is forked where TensorFlow is imported.
-
-    Not by `multiprocessing`, in whose processes the project leaves warnings to the parent.
-    """
+    """Whether a test file passes in time, in a process that is forked with TensorFlow imported."""
+    # Not by `multiprocessing`, in whose processes the project leaves warnings to the parent.
     if not (pid := os.fork()):
         signal.alarm(SECONDS)
         for stream in (1, 2):
