@@ -55,9 +55,9 @@ class Source(abc.ABC):
             )
         return AlbertConfig.from_json_file(self.config_file)
 
+    @abc.abstractmethod
     def metadata(self) -> dict[str, Any]:
-        """The content of model.json, which folders of this project have; {} in other formats."""
-        return {}
+        """The content of model.json, or as much of it as another format tells, under its names."""
 
     def labels(self) -> list[str] | None:
         """The names of the classes in order, [] for numbers; None where they are not known."""
