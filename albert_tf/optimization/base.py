@@ -27,6 +27,8 @@ DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 class AdamFamily(keras.optimizers.Optimizer):
     """Base of all optimizers; a subclass says which variables do not move by AdamW's update."""
 
+    use_ema: bool  # Keras's.
+
     def __init__(
         self,
         learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
@@ -52,7 +54,7 @@ class AdamFamily(keras.optimizers.Optimizer):
           learning_rate_factors: pairs of a regular expression and a factor for the variables in
             whose names it is found; see `layerwise_factors`.
           global_clipnorm: largest global norm of the gradients; None does not clip.
-          name, kwargs: arguments of Keras's Optimizer, except `weight_decay`.
+          name, kwargs: arguments of Keras's Optimizer, `use_ema` among them, except `weight_decay`.
 
         Raises:
           ValueError: `weight_decay` is given, which would decay biases and norms as well.
@@ -80,16 +82,30 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
         """Makes the moments of every variable."""
-        super().build(var_list)
         # Keras calls this before every update.
         if getattr(self, "_built", False):
             return
+        # Keras would make the averages first. Checkpoints number the variables, and with or without
+        # averages the moments have to have the same numbers.
+        has_averages, self.use_ema = self.use_ema, False
+        super().build(var_list)
         self._m = [self.add_variable_from_reference(variable, "m") for variable in var_list]
         self._v = [
             None if self.orthogonalizes(each) else self.add_variable_from_reference(each, "v")
             for each in var_list
         ]
+        if has_averages:
+            self.use_ema = True
+            self._model_variables_moving_average = [
+                self.add_variable_from_reference(each, "average", initial_value=each)
+                for each in var_list
+            ]
         self._built = True
+
+    @property
+    def averages(self) -> Sequence[tf.Variable]:
+        """Running averages of the variables that it was built for; empty without `use_ema`."""
+        return getattr(self, "_model_variables_moving_average", ())
 
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any

@@ -23,7 +23,7 @@ from albert_tf.pretraining.objectives import (
     objective_of,
     span_baselines,
 )
-from albert_tf.training import Evaluator, run_folder
+from albert_tf.training import Evaluator, run_folder, starts
 from albert_tf.training.devices import Devices
 from albert_tf.training.evaluation import (
     evaluate_checkpoints,
@@ -199,6 +199,12 @@ def evaluate_run(
         raise UserError(
             f"--output_dir={run_dir} is a run of --distillation=hidden, whose checkpoints have one "
             "layer more than the model. Pass --eval_data and --eval_steps to the training."
+        )
+    if decay := starts.last_flags(run_dir).get("ema_decay"):
+        raise UserError(
+            f"--output_dir={run_dir} is a run of --ema_decay={decay}, whose averages "
+            "--mode=continuous_eval does not read. Pass --eval_data and --eval_steps to the "
+            "training."
         )
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)

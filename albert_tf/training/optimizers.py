@@ -41,13 +41,16 @@ def make_optimizer(
     layer_decay = settings.layerwise_learning_rate_decay
     factors = layerwise_factors(config, layer_decay) if layer_decay != 1.0 else []
     if settings.optimizer == "tfa_lamb":
-        if factors:
-            raise UserError(
-                f"--layerwise_learning_rate_decay={layer_decay} does not go with "
-                "--optimizer=tfa_lamb. Use lamb, adamw or muon."
-            )
+        for name, default in (("layerwise_learning_rate_decay", 1.0), ("ema_decay", 0.0)):
+            if (value := getattr(settings, name)) != default:
+                raise UserError(
+                    f"--{name}={value} does not go with --optimizer=tfa_lamb. Use lamb, adamw or "
+                    "muon."
+                )
         return addons_lamb(schedule, **common)
     common.update(bias_correction=settings.bias_correction, learning_rate_factors=factors)
+    if settings.ema_decay:
+        common.update(use_ema=True, ema_momentum=settings.ema_decay)
     if settings.optimizer == "muon":
         return Muon(schedule, settings.muon_momentum, **common)
     return {"lamb": LAMB, "adamw": AdamW}[settings.optimizer](schedule, **common)

@@ -60,10 +60,11 @@ def run_experiment(
                 # --max_minutes has ended the loop where the decay begins. The schedule is a
                 # constant of the compiled step, so that the decay needs a stepper of its own; it
                 # resumes from the checkpoint like any start.
-                experiment = whole
-                metrics = train(make_stepper(experiment), **_arguments(experiment))
+                experiment, stepper = whole, make_stepper(whole)
+                metrics = train(stepper, **_arguments(experiment))
         if is_chief(stepper.strategy):
-            _finish(experiment, metrics)
+            with stepper.averaged():
+                _finish(experiment, metrics)
         conclude()  # Still under the lock: files about the run are of this start.
     return metrics
 

@@ -98,6 +98,14 @@ class OptimizerSettings(Settings):
         expert=True,
     )
 
+    ema_decay: float = setting(
+        0.0,
+        "Decay rate of a running average of the weights, which is evaluated and saved instead of "
+        "them, as 0.999; 0: there is none.",
+        below=1,
+        expert=True,
+    )
+
     def decay_start(self, num_train_steps: int) -> int | None:
         """The step from which the rate of wsd falls; None with another schedule."""
         return decay_start(num_train_steps, self.decay_share) if self.schedule == "wsd" else None

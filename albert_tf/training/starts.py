@@ -25,6 +25,7 @@ _OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
 _REASONS = {
     "optimizer": "the moments in its checkpoints mean something else",
     "bias_correction": "the moments in its checkpoints mean something else",
+    "ema_decay": "its checkpoints have averages of the weights, or lack them",
     "precision": "its checkpoints have a loss scale for mixed_float16, and for nothing else",
     "init_checkpoint": "it would not be read, since the run goes on from its own checkpoints",
 }
@@ -96,7 +97,7 @@ def check_changes(
 
 def _kind(name: str, old: Any, new: Any) -> str | None:
     """The one of CHANGES that a flag's change belongs to; None: a run can go on with it."""
-    if name in ("optimizer", "bias_correction"):
+    if name in ("optimizer", "bias_correction") or (name == "ema_decay" and 0 in (old, new)):
         return "optimizer"
     if name == "precision" and "mixed_float16" in (old, new):
         return "precision"

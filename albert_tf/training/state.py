@@ -210,6 +210,9 @@ class TrainingState:
             for variable in self._optimizer_variables():
                 if variable.shape.rank:
                     variable.assign(tf.zeros_like(variable))
+            averages = getattr(self._optimizer, "averages", ())
+            for average, variable in zip(averages, self._model.trainable_variables):
+                average.assign(tf.convert_to_tensor(variable))
         self._optimizer.iterations.assign(step)
 
 

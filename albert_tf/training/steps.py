@@ -5,6 +5,7 @@ train -> _replica_train_step on each replica -> _gradients, or _accumulated_grad
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -268,6 +269,22 @@ class Stepper:
         step = tf.cast(self.optimizer.iterations, tf.int32)
         step_seed = tf.random.experimental.stateless_fold_in(self._seed, step)
         return tf.random.experimental.stateless_fold_in(step_seed, context.replica_id_in_sync_group)
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """A context in which the model has the averages of its weights, if the optimizer keeps
+        averages.
+        """
+        averages = getattr(self.optimizer, "averages", ())
+        variables = self.objective.model.trainable_variables[: len(averages)]
+        weights = [tf.identity(each) for each in variables]
+        try:
+            for variable, average in zip(variables, averages):
+                variable.assign(tf.convert_to_tensor(average))
+            yield
+        finally:
+            for variable, value in zip(variables, weights):
+                variable.assign(value)
 
     @tf.function(autograph=False)
     def describe_updates(self) -> dict[str, dict[str, tf.Tensor]]:

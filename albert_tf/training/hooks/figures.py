@@ -58,11 +58,15 @@ class Evaluation(Hook):
             self.make(stop.step)
 
     def make(self, step: int) -> None:
-        """Evaluates the weights after `step` updates."""
+        """Evaluates the weights after `step` updates, or their averages."""
         if self._evaluator is None:
             return
+        with self._run.stepper.averaged():
+            self._make(step, self._evaluator)
+
+    def _make(self, step: int, evaluator: HeldOutScores) -> None:
         began, self.is_under_way = time.monotonic(), True
-        self.figures = self._evaluator()
+        self.figures = evaluator()
         self.is_under_way, self.seconds = False, time.monotonic() - began
         reporter, callbacks = self._run.reporter, self._run.callbacks
         reporter.evaluation(step, self.figures)
@@ -76,5 +80,6 @@ class Evaluation(Hook):
         before.
         """
         if self._evaluator and not self.figures:
-            self.figures = self._evaluator()
+            with self._run.stepper.averaged():
+                self.figures = self._evaluator()
         return self.figures

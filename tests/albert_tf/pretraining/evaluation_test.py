@@ -83,6 +83,13 @@ def test_a_run_without_checkpoints(held_out, config, work, tmp_path):
         evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
 
 
+def test_a_run_of_averages(held_out, config, work, tmp_path):
+    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
+    run_folder.claim(str(tmp_path), config, {"ema_decay": 0.5}, fixed, False).close()
+    with pytest.raises(UserError, match="is a run of --ema_decay=0.5, whose averages"):
+        evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
+
+
 def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkeypatch, capsys):
     """Its last step is the recipe's, and without training records baselines are the held-out's."""
     fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}

@@ -33,8 +33,9 @@ def test_settings_that_cannot_be(tiny_config):
         OptimizerSettings("sgd", 0.1)
     settings = OptimizerSettings("tfa_lamb", 0.1, layerwise_learning_rate_decay=0.9)
     groups = tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2)
-    with pytest.raises(UserError, match="does not go with --optimizer=tfa_lamb"):
-        make_optimizer(settings, groups, 10)
+    for given in (settings, OptimizerSettings("tfa_lamb", 0.1, ema_decay=0.9)):
+        with pytest.raises(UserError, match="=0.9 does not go with --optimizer=tfa_lamb"):
+            make_optimizer(given, groups, 10)
     with pytest.raises(UserError, match="num_warmup_steps 11"):
         make_optimizer(OptimizerSettings("lamb", 0.1, 11), tiny_config, 10)
 
@@ -51,7 +52,7 @@ def test_every_setting_reaches_the_optimizer(tiny_config):
     settings = OptimizerSettings(
         "adamw", 0.25, num_warmup_steps=2, learning_rate_power=2.0, decay_after_warmup=True,
         bias_correction=True, layerwise_learning_rate_decay=0.5, weight_decay_rate=0.125,
-        global_clipnorm=3.0, beta_1=0.8, beta_2=0.98, epsilon=1e-3,
+        global_clipnorm=3.0, beta_1=0.8, beta_2=0.98, epsilon=1e-3, ema_decay=0.99,
     )  # fmt: skip
     made = make_optimizer(
         settings, tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2), 10
@@ -59,6 +60,7 @@ def test_every_setting_reaches_the_optimizer(tiny_config):
     assert type(made) is AdamW
     assert (made.beta_1, made.beta_2, made.epsilon) == (0.8, 0.98, 1e-3)
     assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (True, 0.125, 3)
+    assert (made.use_ema, made.ema_momentum) == (True, 0.99)
     assert made.rate_factor("encoder/embeddings/x") == 0.25
     assert made.rate_factor("encoder/pooler/kernel") == 1.0
     rates = [float(made._learning_rate(step)) for step in (1, 2, 6, 10)]

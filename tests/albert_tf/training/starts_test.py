@@ -10,9 +10,9 @@ from albert_tf.training.starts import CHANGES
 from data_pipeline.files import lock
 
 FLAGS = {
-    "optimizer": "lamb", "bias_correction": False, "precision": "float32", "init_checkpoint": None,
-    "learning_rate": 0.1, "num_train_steps": 10, "overwrite": False, "max_failures": 0,
-    "eval_data": ["a"],
+    "optimizer": "lamb", "bias_correction": False, "ema_decay": 0.0, "precision": "float32",
+    "init_checkpoint": None, "learning_rate": 0.1, "num_train_steps": 10, "overwrite": False,
+    "max_failures": 0, "eval_data": ["a"],
 }  # fmt: skip
 
 
@@ -34,6 +34,7 @@ def start(tiny_config, tmp_path):
     [
         ("optimizer", {"optimizer": "adamw"}, "--optimizer=lamb, and the moments"),
         ("optimizer", {"bias_correction": True}, "moments"),
+        ("optimizer", {"ema_decay": 0.9}, "averages of the weights"),
         ("precision", {"precision": "mixed_float16"}, "loss scale"),
         ("init_checkpoint", {"init_checkpoint": "other"}, "would not be read"),
     ],
