@@ -312,18 +312,21 @@ def load_start(model: keras.Model, path: str) -> None:
     AlbertPretrainer, and that of an AlbertSpanLabeler if it was pre-trained; all other heads are
     new. What else is new, and a pre-trained head of spans, is said in one line.
     """
-    if isinstance(model, AlbertSpanLabeler) and _has_span_head(path):
+    source, spans = recognize(path), AlbertSpanPretrainer
+    is_pretrained = source.is_own and source.metadata()["task"] == spans.saved_as
+    if isinstance(model, AlbertSpanLabeler) and is_pretrained:
         print(f"The head of spans begins as {path} has it.", flush=True)
     elif not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
-    if new := load_weights(model, path, AS_A_START, NOT_ENCODER):
+    # Other software has no such model.
+    is_foreign = isinstance(model, spans) and not source.is_own
+    filled = model.without_spans() if is_foreign else model
+    new = source.load(filled, AS_A_START, NOT_ENCODER)
+    if is_foreign:
+        model.take_weights(filled)
+        new += [variable_name(variable) for variable in model.span.variables]
+    if new:
         warn_once(f"not in {path}, and new: {', '.join(new)}")
-
-
-def _has_span_head(path: str) -> bool:
-    """Whether a path holds a model of recurring-span selection."""
-    source = recognize(path)
-    return source.is_own and source.metadata()["task"] == AlbertSpanPretrainer.saved_as
 
 
 def round_trip(model: keras.Model, folder: str) -> float:

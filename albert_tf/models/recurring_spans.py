@@ -55,7 +55,15 @@ class AlbertSpanPretrainer(AlbertPretrainer):
 
     def without_spans(self) -> AlbertPretrainer:
         """A copy without the head of spans, for software that has no place for it."""
-        plain = AlbertPretrainer(self.config, packed=self.packed)
-        for part in ("encoder", "masked_lm", "sentence_order"):
-            getattr(plain, part).set_weights(getattr(self, part).get_weights())
+        plain = AlbertPretrainer(self.config, packed=self.packed, dtype=self.dtype_policy)
+        _copy_weights(self, plain)
         return plain
+
+    def take_weights(self, plain: AlbertPretrainer) -> None:
+        """Takes the weights of all parts but the head of spans."""
+        _copy_weights(plain, self)
+
+
+def _copy_weights(source: AlbertPretrainer, target: AlbertPretrainer) -> None:
+    for part in ("encoder", "masked_lm", "sentence_order"):
+        getattr(target, part).set_weights(getattr(source, part).get_weights())
