@@ -56,7 +56,11 @@ def dynamic_counts(
     """The counts, without columns, of R dynamic records. Takes all their ids, int [T], and int [R]:
     numbers of tokens of A (`length_a`) and of A and B (`lengths`), and next_sentence_labels.
     """
-    with_specials = lengths + 2 + (lengths > length_a)
+    has_b = lengths > length_a
+    if settings.segments == "dynamic":  # The whole chunk is A, and is divided and cut when read.
+        lengths = np.minimum(lengths, settings.max_num_tokens)
+        has_b = np.full(len(lengths), settings.sentence_objective == "sop")
+    with_specials = lengths + 2 + has_b
     budgets = masking.prediction_budgets(
         with_specials, settings.masked_lm_prob, settings.max_predictions_per_seq
     )
@@ -130,6 +134,10 @@ class ColumnMaker:
         boundary[starts] = True
         has_b = pairs.length_b > 0
         boundary[(starts + pairs.length_a)[has_b]] = True
+        if self._settings.segments == "dynamic":
+            starts_sentence = np.zeros(len(tokenized.ids) + 1, np.int32)
+            starts_sentence[tokenized.sentences] = 1
+            boundary = boundary + starts_sentence[source]  # 2 where a sentence starts.
         columns = {
             "token_ids": example_bytes.int_column(ids, ends),
             "token_boundary": example_bytes.int_column(boundary, ends),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from data_pipeline.pretraining.columns import ColumnMaker
-from data_pipeline.pretraining.segments import Pairs, swapped
+from data_pipeline.pretraining.segments import PairMaker, Pairs, swapped
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.span_questions import most_answers
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
@@ -36,6 +37,7 @@ class DynamicMasking:
         self, settings: PretrainingSettings, tokenizer: Tokenizer, span_mask_share: float = 0.0
     ) -> None:
         length = settings.max_seq_length
+        self._settings, self._divides = settings, settings.segments == "dynamic"
         self._swaps = settings.sentence_objective == "sop"
         self._maker = ColumnMaker(settings, tokenizer, span_mask_share)
         self._outputs = [
@@ -101,8 +103,26 @@ class DynamicMasking:
             entropy = np.random.SeedSequence((seed, number, group), spawn_key=_OF_MASKS)
             rng = np.random.default_rng(entropy)
             some = pairs.take(slice(row, row + GROUP))
-            parts.append(self._maker.masked(text, swapped(some, rng) if self._swaps else some, rng))
+            if self._divides:
+                some = self._divided(ids, boundary, some, rng)
+            elif self._swaps:
+                some = swapped(some, rng)
+            parts.append(self._maker.masked(text, some, rng))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _divided(
+        self, ids: np.ndarray, boundary: np.ndarray, chunks: Pairs, rng: np.random.Generator
+    ) -> Pairs:
+        """Segments of neighboring chunks, which are A alone."""
+        first, end = chunks.start_a[0], chunks.start_a[-1] + chunks.length_a[-1]
+        sentences = np.append(np.flatnonzero(boundary[first:end] > 1), end - first)
+        documents = np.searchsorted(sentences, np.append(chunks.start_a, end) - first)
+        text = TokenizedDocuments(ids[first:end], sentences, documents, boundary[first:end] > 0)
+        maker = PairMaker(text, self._settings.sentence_objective, self._settings.max_num_tokens, 0)
+        pairs = maker.divide_documents(rng)
+        return dataclasses.replace(
+            pairs, start_a=pairs.start_a + first, start_b=pairs.start_b + first
+        )
 
 
 def _dtype(feature: features.Feature) -> tf.DType:

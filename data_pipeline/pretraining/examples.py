@@ -106,6 +106,6 @@ def _pair_maker(
     lengths = settings.max_num_tokens, settings.short_seq_prob
     if settings.pack_documents:
         return DocumentPacker(text, tokenizer.sep_id, *lengths)
-    # The order of dynamic records is drawn when they are read.
-    swap = settings.masking == "static"
-    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap)
+    # The order of dynamic records is drawn when they are read, and dynamic segments as a whole.
+    swap, divide = settings.masking == "static", settings.segments == "fixed"
+    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap, divide=divide)

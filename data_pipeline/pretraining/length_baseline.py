@@ -24,14 +24,17 @@ def length_baseline(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> tuple[float, float] | None:
     """Accuracy and loss (nats) of guessing labels by the lengths of the segments alone, on at most
-    20,000 held-out records; None when there are fewer than 100, or labels of one kind only. Nothing
-    is random.
+    20,000 held-out records; None when there are fewer than 100, labels of one kind only, or dynamic
+    segments. Nothing is random.
     """
     # A decision tree guesses, learned from at most 20,000 records, spread over the training folder.
     # Without one for the same objective, each fifth of the held-out records is guessed from the
     # others.
+    if _is_divided_later(eval_manifest):  # The records have no segments.
+        return None
     lengths, labels = _read(eval_manifest)
     others = _objective(train_manifest) != _objective(eval_manifest)
+    others |= _is_divided_later(train_manifest)
     if others or train_manifest["directory"] == eval_manifest["directory"]:
         if not _is_enough(labels):
             return None
@@ -50,6 +53,10 @@ def length_baseline(
 
 def _objective(manifest: Mapping[str, Any]) -> str:
     return manifest["settings"]["sentence_objective"]
+
+
+def _is_divided_later(manifest: Mapping[str, Any]) -> bool:
+    return manifest["settings"].get("segments") == "dynamic"
 
 
 def _is_enough(labels: np.ndarray) -> bool:

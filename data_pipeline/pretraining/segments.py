@@ -101,6 +101,7 @@ class PairMaker:
       max_num_tokens: largest number of ids in A and B together.
       short_seq_prob: probability that a document gets a shorter target length.
       swap: whether to swap; otherwise sentence-order pairs are left in order.
+      divide: whether to cut chunks into segments; otherwise each is left whole, as A.
     """
 
     def __init__(
@@ -110,12 +111,13 @@ class PairMaker:
         max_num_tokens: int,
         short_seq_prob: float,
         swap: bool = True,
+        divide: bool = True,
     ) -> None:
         # Without long sentences; segments are ranges of its ids.
         tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
-        self._swaps = swap and objective == "sop"
+        self._swaps, self._divides = swap and objective == "sop", divide
         # Two segments in order need a border between two words.
         self._min_words = 2 if objective == "sop" else 1
         self._sentences = tokenized.sentences
@@ -150,10 +152,27 @@ class PairMaker:
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
         skipped[ONE_WORD] += int(np.count_nonzero(~kept))
         self._has_pair[document[kept]] = True
-        pairs = pairs.take(kept)
-        if self._swaps:
-            pairs = swapped(pairs, rng)
-        return self._truncate(pairs, rng), +skipped
+        if not self._divides:
+            pairs = self._whole(first, last)
+        return self._finished(pairs.take(kept), rng), +skipped
+
+    def divide_documents(self, rng: np.random.Generator) -> Pairs:
+        """A pair of each document, which is a whole chunk of an earlier PairMaker."""
+        first, last = np.array(self._documents, np.int64).T
+        nothing = np.zeros_like(first)
+        pairs, _ = self._divide(first, last, nothing, nothing, rng)
+        return self._finished(pairs, rng)
+
+    def _whole(self, first: np.ndarray, last: np.ndarray) -> Pairs:
+        """Chunks as segments A alone."""
+        start, end = self._sentences[first], self._sentences[last]
+        return Pairs(start, end - start, end, np.zeros_like(start), np.zeros_like(start))
+
+    def _finished(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Pairs swapped and cut to the limit, if they are to be."""
+        if not self._divides:
+            return pairs
+        return self._truncate(swapped(pairs, rng) if self._swaps else pairs, rng)
 
     @property
     def documents_without_pair(self) -> int:

@@ -15,7 +15,7 @@ from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
 # Settings that earlier versions did not have, and what those versions did.
-_LATER = {"recurring_mask_share": 0.0}
+_LATER = {"recurring_mask_share": 0.0, "segments": "fixed"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +72,13 @@ class PretrainingSettings(Settings):
         "all (none).",
         one_of=segments.SENTENCE_OBJECTIVES,
     )
+    segments: str = setting(
+        "fixed",
+        "Time of cutting segments out of the text: fixed when examples are made; dynamic whenever "
+        "training reads, with another start, border and end in each epoch.",
+        one_of=("fixed", "dynamic"),
+        expert=True,
+    )
     pack_documents: bool = setting(
         False,
         "With --sentence_objective=none: fill records with whole sentences of one document after "
@@ -111,6 +118,14 @@ class PretrainingSettings(Settings):
                 "--pack_documents=true goes with --sentence_objective=none: pairs of segments are "
                 f"of one document; received --sentence_objective={self.sentence_objective}."
             )
+        if self.segments == "dynamic" and (
+            self.masking == "static" or self.sentence_objective == "nsp" or self.pack_documents
+        ):
+            raise UserError(
+                "--segments=dynamic goes with --masking=dynamic, --sentence_objective=sop or none, "
+                f"and --pack_documents=false; received {self.masking}, {self.sentence_objective}, "
+                f"{str(self.pack_documents).lower()}."
+            )
         # At least one, and not more than S less [CLS] and one [SEP].
         predictions = min(max(1, round(self.masked_lm_prob * s)), s - 2)
         self._fill_in("max_predictions_per_seq", predictions)
@@ -139,6 +154,12 @@ class PretrainingSettings(Settings):
     def max_num_tokens(self) -> int:
         """Largest number of tokens of text: S without [CLS] and the [SEP] of each segment."""
         return self.max_seq_length - (2 if self.sentence_objective == "none" else 3)
+
+    @property
+    def max_record_tokens(self) -> int:
+        """Largest number of tokens of text in a dynamic record."""
+        # Of a chunk of sentences the last one, which reaches the target, may be as long as it.
+        return self.max_num_tokens * (2 if self.segments == "dynamic" else 1)
 
     def masking_rule(self, tokenizer: Tokenizer, is_content: bool = False) -> MaskingRule:
         """The rule that masks ids of this tokenizer; with `is_content` it knows content words."""

@@ -168,13 +168,14 @@ def _check_values(
     limits = {
         **dict.fromkeys(ids, vocab_size),
         "masked_lm_positions": settings.max_seq_length,
-        "num_tokens_a": settings.max_num_tokens + 1,
+        "num_tokens_a": settings.max_record_tokens + 1,
+        "token_boundary": 3 if settings.segments == "dynamic" else 2,
     }
     for feature in schema:
         values, lengths = columns[feature.name]
         low = high = feature.length
         if feature.length == features.VARIABLE:
-            low, high = 1, settings.max_num_tokens
+            low, high = 1, settings.max_record_tokens
         wrong = np.flatnonzero((lengths < low) | (lengths > high))
         if len(wrong):
             wanted = f"{low}" if low == high else f"{low} to {high}"
@@ -201,7 +202,8 @@ def _check_first_segments(
 ) -> None:
     """Raises UserError that names the first example whose first segment is impossible."""
     sizes, lengths = columns["num_tokens_a"].values, columns["token_ids"].lengths
-    low = lengths if settings.sentence_objective == "none" else np.ones_like(lengths)
+    is_alone = settings.sentence_objective == "none" or settings.segments == "dynamic"
+    low = lengths if is_alone else np.ones_like(lengths)
     wrong = np.flatnonzero((sizes < low) | (sizes > lengths))
     if len(wrong):
         first = wrong[0]
@@ -209,7 +211,7 @@ def _check_first_segments(
         raise UserError(
             f"Example {before + first + 1}: num_tokens_a holds {sizes[first]}, and should hold "
             f"{wanted}, as token_ids holds {lengths[first]} tokens and the sentence objective is "
-            f"{settings.sentence_objective!r}."
+            f"{settings.sentence_objective!r}, with {settings.segments} segments."
         )
 
 

@@ -38,7 +38,7 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
     if masking == "dynamic":
         return (
             Feature("token_ids", "int64", VARIABLE, "A, then B, without special pieces"),
-            Feature("token_boundary", "int64", VARIABLE, "1 where a word starts"),
+            Feature("token_boundary", "int64", VARIABLE, "1 where a word starts (2: a sentence)"),
             Feature("num_tokens_a", "int64", 1, "length of A"),
             dataclasses.replace(label, meaning="1: random B; the order is drawn when it is read"),
         )

@@ -76,7 +76,7 @@ def pretraining_examples(
     Returns:
       Elements are single examples, dicts with the columns of `features.pretraining_schema`, int32
       and float32. All have fixed lengths: in dynamic examples token_ids and token_boundary are
-      padded with zeros to `settings.max_num_tokens`; no text has the id 0.
+      padded with zeros to `settings.max_record_tokens`; no text has the id 0.
 
     Raises:
       UserError: the elements of `documents` are not strings, or the vocabulary's [PAD] is not its
@@ -107,7 +107,7 @@ def pretraining_examples(
     def parse(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         columns = features.parse(schema, serialized)
         if settings.masking == "dynamic":
-            shape = [None, settings.max_num_tokens]
+            shape = [None, settings.max_record_tokens]
             columns |= {name: columns[name].to_tensor(shape=shape) for name in PADDED_COLUMNS}
         return columns
 

@@ -147,11 +147,11 @@ def test_dynamic_masks_are_new_in_each_epoch_and_resume(dynamic_dir):
     assert keys(training(dynamic_dir, seed=1), 2) != stream[: 2 * BATCH]
 
 
-@pytest.fixture(scope="module")
-def few_dir(tmp_path_factory, small_file, tokenizer):
-    """Some hundred dynamic records."""
+@pytest.fixture(scope="module", params=["fixed", "dynamic"])
+def few_dir(request, tmp_path_factory, small_file, tokenizer):
+    """Some hundred dynamic records, whose segments are fixed or not."""
     folder = tmp_path_factory.mktemp("few") / "data"
-    settings = PretrainingSettings(max_seq_length=64, dupe_factor=1, masking="dynamic")
+    settings = PretrainingSettings(max_seq_length=64, segments=request.param)
     create_pretraining_data(Corpus(small_file), str(folder), tokenizer, settings)
     return str(folder)
 
@@ -161,6 +161,25 @@ def test_dynamic_masks_of_evaluation_stay(few_dir):
     first = keys(training(few_dir, training=False, seed=1, batch=64))
     assert len(first) == record_folder.read_manifest(few_dir)["num_records"] > 200
     assert keys(training(few_dir, training=False, seed=2, batch=7)) == first
+
+
+def test_records_of_dynamic_segments_hold_all_of_the_text(tmp_path, small_file, tokenizer):
+    shares, lengths = {}, {}
+    for segments in ("fixed", "dynamic"):
+        folder = str(tmp_path / segments)
+        settings = PretrainingSettings(max_seq_length=64, segments=segments)
+        manifest = create_pretraining_data(Corpus(small_file), folder, tokenizer, settings)
+        shares[segments] = manifest["corpus"]["held_share"]
+        lengths[segments] = manifest["statistics"]["mean_length"]
+    assert shares["fixed"] < 0.95 and shares["dynamic"] > 0.999
+    assert abs(lengths["fixed"] - lengths["dynamic"]) < 1  # Of examples, not of records.
+    batches = list(training(folder, batch=64).take(10))
+    assert max(each["input_mask"].numpy().sum(axis=1).max() for each in batches) == 64
+    assert all(each["input_type_ids"].numpy().any(axis=1).all() for each in batches)
+    swapped = np.concatenate([each["sentence_order_labels"] for each in batches])
+    assert abs(swapped.mean() - 0.5) < 0.1
+    resumed = keys(training(folder, start_step=9, batch=64), 1)
+    assert resumed == row_keys(batches[-1])
 
 
 def two_hosts(data, **options):

@@ -150,6 +150,27 @@ def test_questions_of_recurring_spans():
     assert (whole["input_mask"].sum(axis=1) == 17).all()  # Two of 19 tokens are hidden.
 
 
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_dynamic_segments_are_cut_anew_in_each_batch(objective):
+    """Of 80 tokens in sentences of 20, with room for 61 or 62."""
+    rows = [(list(range(100, 180)), [2, *[1] * 19] * 4, 80), (ROW[0], [2, 0, 1, 1, 0], 5)]
+    changes = {"sentence_objective": objective, "segments": "dynamic"}
+    lengths = [64, 8] if objective == "sop" else [64, 7]
+    seen = []
+    for number in range(100):
+        batch = masked(rows, number=number, **changes)
+        assert batch["input_mask"].sum(axis=1).tolist() == lengths
+        tokens = original(batch)[0]
+        text = np.sort(tokens[tokens >= 100])
+        seen.append((text[0], np.diff(text).max(), batch["segment_ids"][0].sum()))
+    starts, gaps, lengths_b = map(set, zip(*seen))
+    assert min(starts) >= 100 and len(starts) > 5
+    if objective == "none":
+        assert gaps == {1} and lengths_b == {0}
+    else:
+        assert len(gaps) > 5 and len(lengths_b) > 3  # Tokens are cut at the border, too.
+
+
 def test_rows_without_room_end():
     """A word longer than the budget, beside rows that have room: nothing waits for it."""
     batch = masked([([5] * 50, [1] + [0] * 49, 25), ROW], max_predictions_per_seq=1, swaps=False)

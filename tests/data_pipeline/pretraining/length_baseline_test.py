@@ -106,3 +106,11 @@ def test_what_says_nothing_falls_back_on_the_most_frequent_label(tmp_path):
     assert baselines["next_sentence_loss"] == (math.log(2), "ln 2")
     none = {**few, "settings": {"sentence_objective": "none"}}
     assert pretraining_baselines(none, none)["next_sentence_accuracy"][1] == "most frequent label"
+
+
+def test_dynamic_segments_have_no_lengths(tmp_path):
+    chunks, pairs = (folder(tmp_path / name, "sop", "dynamic", 1, count=300) for name in "ab")
+    alone = length_baseline(pairs, pairs)
+    chunks["settings"]["segments"] = "dynamic"
+    assert length_baseline(chunks, chunks) is None
+    assert length_baseline(chunks, pairs) == alone  # Learned from the held-out ones.

@@ -54,6 +54,46 @@ def pairs_of(sentences, *args, **options):
     return pairs_of_many([sentences], *args, **options)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(1, 60), min_size=1, max_size=12).map(numbered), min_size=1, max_size=4
+    ),
+    st.integers(4, 40),
+    st.integers(0, 99),
+)
+def test_chunks_that_are_divided_later(documents, limit, seed):
+    """All of the text is in chunks; each gives a pair of neighbors in it, which other draws cut
+    elsewhere.
+    """
+    rng = np.random.default_rng(seed)
+    text = as_tokenized(documents, ALL_WORDS)
+    maker = segments.PairMaker(text, "sop", limit, 0.1, swap=False, divide=False)
+    chunks, skipped = maker.make(rng)
+    single = sum(skipped.values())
+    assert chunks.length_a.sum() == len(text.ids) - single and not chunks.length_b.any()
+    assert (chunks.length_a <= 2 * limit).all()
+    if not len(chunks):
+        return
+    ids = np.concatenate([text.ids[a : a + n] for a, n in zip(chunks.start_a, chunks.length_a)])
+    borders = np.concatenate([[0], np.cumsum(chunks.length_a)])
+    is_border = np.isin(np.arange(len(text.ids)), maker.tokenized.sentences)
+    inside = np.concatenate([is_border[a : a + n] for a, n in zip(chunks.start_a, chunks.length_a)])
+    sentences = np.append(np.flatnonzero(inside), len(ids))
+    again = tokenized.TokenizedDocuments(
+        ids, sentences, np.searchsorted(sentences, borders), np.ones(len(ids), bool)
+    )
+    pairs = segments.PairMaker(again, "sop", limit, 0).divide_documents(rng)
+    first = np.where(pairs.label == 1, pairs.start_b, pairs.start_a)
+    last = np.where(
+        pairs.label == 1, pairs.start_a + pairs.length_a, pairs.start_b + pairs.length_b
+    )
+    assert (first >= borders[:-1]).all() and (last <= borders[1:]).all()
+    assert (pairs.length_a > 0).all() and (pairs.length_b > 0).all()
+    total = pairs.length_a + pairs.length_b
+    np.testing.assert_array_equal(total, np.minimum(chunks.length_a, limit))
+
+
 DOCUMENTS = st.lists(st.integers(1, 60), min_size=1, max_size=12).map(numbered)
 
 

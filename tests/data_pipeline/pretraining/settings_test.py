@@ -43,9 +43,24 @@ def test_older_manifests_mean_what_they_meant():
 
 def test_manifests_hold_later_settings_where_they_are_used():
     """Folders of versions without them are made again, byte for byte."""
-    assert "recurring_mask_share" not in PretrainingSettings().to_manifest()
-    settings = PretrainingSettings(recurring_mask_share=0.5)
+    later = {"recurring_mask_share": 0.5, "segments": "dynamic"}
+    assert not set(later) & set(PretrainingSettings().to_manifest())
+    settings = PretrainingSettings(**later)
     assert PretrainingSettings.from_manifest({"settings": settings.to_manifest()}) == settings
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"masking": "static"},
+        {"sentence_objective": "nsp"},
+        {"sentence_objective": "none", "pack_documents": True},
+    ],
+)
+def test_dynamic_segments_are_of_a_chunk_of_sentences(others):
+    assert PretrainingSettings(segments="dynamic", sentence_objective="none").max_num_tokens == 510
+    with pytest.raises(UserError, match="^--segments=dynamic goes with --masking=dynamic, --sent"):
+        PretrainingSettings(segments="dynamic", **others)
 
 
 def test_manifests_hold_all_settings(records_dir):

@@ -19,11 +19,14 @@ from data_pipeline.records import features, record_folder
 from tests.data_pipeline.conftest import records_of
 
 STATIC = PretrainingSettings(max_seq_length=64, dupe_factor=1, masking="static")
+CHUNKS = PretrainingSettings(max_seq_length=64, segments="dynamic")
 DYNAMIC = PretrainingSettings(max_seq_length=64, dupe_factor=1, masking="dynamic")
 SMALL = PretrainingSettings(max_seq_length=8, max_predictions_per_seq=2, masking="dynamic")
 
 
-@pytest.mark.parametrize("settings", [STATIC, pytest.param(DYNAMIC, marks=pytest.mark.table)])
+@pytest.mark.parametrize(
+    "settings", [STATIC, CHUNKS, pytest.param(DYNAMIC, marks=pytest.mark.table)]
+)
 def test_records_of_the_program_come_out_as_they_went_in(tmp_path, small_file, tokenizer, settings):
     """Their bytes, and the statistics of the manifest; the files are others."""
     source = create_pretraining_data(

@@ -47,7 +47,7 @@ def text(folder, tokenizer):
 @pytest.mark.parametrize(
     ("kind", "num_processes"),
     [
-        *(("lines", 2), ("packed", 1)),
+        *(("lines", 2), ("packed", 1), ("chunks", 1)),
         *(pytest.param(*row, marks=pytest.mark.table) for row in (("lines", 1), ("jsonl", 1))),
     ],
 )
@@ -73,6 +73,8 @@ def test_an_epoch_is_the_records_of_the_program(
     options = {"max_seq_length": 64, "seed": 5}
     if kind == "packed":
         options |= {"sentence_objective": "none", "pack_documents": True}
+    if kind == "chunks":
+        options |= {"segments": "dynamic"}
     settings = PretrainingSettings(masking="dynamic", dupe_factor=1, **options)
     corpus = Corpus(f"{tmp_path}/*.{kind}*", "jsonl" if kind == "jsonl" else "lines")
     records = str(tmp_path / "records")
