@@ -78,4 +78,4 @@ def test_dynamic_layout(tokenizer, text):
             "next_sentence_labels": [0],
         },
     ]
-    assert made.num_tokens == 12 and made.label_counts.sum() == 7
+    assert (made.num_tokens, made.num_swapped, made.label_counts.sum()) == (12, 1, 7)

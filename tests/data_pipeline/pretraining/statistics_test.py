@@ -9,6 +9,7 @@ import pytest
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining import length_baseline, statistics
 from data_pipeline.pretraining.columns import RecordColumns
+from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.statistics import (
     RecordStatistics,
     pretraining_baselines,
@@ -55,6 +56,14 @@ def test_sums():
     assert summary["label_balance"] == 0.75 and summary["majority_order_accuracy"] == 0.75
     assert summary["mean_length"] == 10 and summary["mask_rate"] == 0.2
     assert summary["unigram"]["top_piece"] == "f" and summary["unigram"]["accuracy"] == 1
+
+
+def test_tokens_that_pairs_hold_are_counted_once():
+    """The ranges 0:3 and 2:5, of which 4 is a separator, and nothing of the last two tokens."""
+    found = RecordStatistics(6)
+    pairs = Pairs(*np.array([[0, 3, 0, 0, 0], [2, 2, 4, 1, 0]]).T)
+    found.add_held_tokens(pairs, np.array([1, 1, 1, 1, 5, 1, 1]), sep_id=5)
+    assert found.corpus == {"held_tokens": 4, "tokens_looked_at": 6}
 
 
 def test_baseline_between_folders(records_dir):
