@@ -89,7 +89,8 @@ test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
 
 weights: install
-	@experiments/weights/make_weights.sh $(BIN)/python "$(TRAIN_TEXT)" "$(HELDOUT_TEXT)"
+	@$(BIN)/python -m experiments.weights.train --init_checkpoint= --stages='experiments/weights/stages/scratch_*.flags' \
+		--train_text="$(TRAIN_TEXT)" --heldout="$(HELDOUT_TEXT)" --output_dir="$${XDG_CACHE_HOME:-$$HOME/.cache}/albert-tf-weights"
 
 # Not part of `make test`: it takes about twenty minutes.
 mutate: install

@@ -332,8 +332,8 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
     assert metadata["Keywords"] and "Typing :: Typed" in metadata.get_all("Classifier")
     recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}
     files = {path.name for path in (ROOT / "configs").glob("*.flags")}
-    # Those of the demonstration and of `make weights` need a clone, and name files in it.
-    assert recipes == {name for name in files if not name.startswith(("demo_", "weights_"))}
+    # Those of the demonstration need a clone, and name files in it.
+    assert recipes == {name for name in files if not name.startswith("demo_")}
     for name in recipes:
         assert "_file=" not in (ROOT / "configs" / name).read_text()
     assert any(name.endswith("LICENSE") for name in wheel)

@@ -1,0 +1,173 @@
+"""Makes weights stage by stage: trains, converts to float16, evaluates, and begins the next stage.
+
+    python -m experiments.weights.train --train_text='work/train/*.jsonl' \
+        --heldout='work/heldout/*.jsonl' --output_dir=runs/second
+
+A stage is a file of run_pretraining's flags. Started again, the command goes on where it was.
+
+runs/second/second_1/run          the run of a stage
+runs/second/second_1/weights      its weights in Hugging Face's format and float16
+runs/second/stages.csv            held-out figures and copied words after each stage
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from albert_tf.errors import UserError
+from albert_tf.pretrained.loading import preset_vocabulary
+from albert_tf.pretraining import HeldOut, evaluate_model
+from albert_tf.training import DeviceSettings
+from albert_tf.training.devices import Devices, prepare_devices
+from data_pipeline.command_line import flags, run_binary
+from data_pipeline.corpus.blocks import match_files
+from experiments.copy_probe import probe
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Stages")
+    flags.DEFINE_list(
+        "stages",
+        ["experiments/weights/stages/second_*.flags"],
+        "Globs of the files of flags, in the order of training.",
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        "albert-small-en",
+        "Weights that the first stage begins with; none: a vocabulary and starting weights are "
+        "made from the text.",
+    )
+    flags.group("Text")
+    flags.DEFINE_string("train_text", None, "Text files (globs) to train on.", required=True)
+    flags.DEFINE_string(
+        "heldout",
+        None,
+        "Held-out text files, a domain each, which is named after it.",
+        required=True,
+    )
+    flags.group("Output")
+    flags.DEFINE_string("output_dir", None, "Folder of the stages.", required=True)
+    flags.DEFINE_list("more_flags", [], "More flags of every stage, as --num_train_steps=10.")
+
+
+def main() -> None:
+    stages = [Path(path) for pattern in FLAGS.stages for path in sorted(glob.glob(pattern))]
+    if not stages:
+        raise UserError(f"--stages={','.join(FLAGS.stages)} matches no file of flags.")
+    output = Path(FLAGS.output_dir)
+    output.mkdir(parents=True, exist_ok=True)
+    weights = FLAGS.init_checkpoint or starting_weights(output)
+    vocabulary = preset_vocabulary(weights)
+    heldout = heldout_records(output, vocabulary)
+    devices = prepare_devices(DeviceSettings())
+    if not (output / "stages.csv").exists():
+        log(output, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
+    for stage in stages:
+        folder = output / stage.stem
+        made, began = folder / "weights", time.monotonic()
+        if not made.exists():
+            run_program(
+                "albert_tf.run_pretraining",
+                *(f"--flagfile={stage}", f"--init_checkpoint={weights}"),
+                *(f"--train_text={FLAGS.train_text}", f"--output_dir={folder / 'run'}"),
+                *FLAGS.more_flags,
+            )
+            run_program(
+                "albert_tf.convert",
+                *(f"--input={folder / 'run' / 'model'}", f"--output={made}"),
+                *("--format=huggingface", "--dtype=float16"),
+            )
+            # Of a stage in several sittings, the last one.
+            minutes = round((time.monotonic() - began) / 60, 1)
+            values = figures(str(made), heldout, devices)
+            log(output, {"stage": stage.stem, "minutes": minutes, **values})
+        weights = str(made)
+    print(f"The weights are in {weights}, the figures in {output / 'stages.csv'}.")
+
+
+def run_program(program: str, *command: str) -> None:
+    """Runs a program of this project to its end; its messages are on the screen."""
+    print("$ python -m", program, shlex.join(command), flush=True)
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    ended = subprocess.run([sys.executable, "-m", program, *command], env=environment)
+    if ended.returncode:
+        raise UserError(f"{program} failed, see above. Start this command again to go on.")
+
+
+def starting_weights(output: Path) -> str:
+    """A folder of weights to begin with, made from the text with a vocabulary of its own."""
+    vocabulary, records, start = (output / name for name in ("vocabulary", "records", "start"))
+    if not start.exists():
+        if not vocabulary.exists():
+            run_program(
+                "data_pipeline.train_vocabulary",
+                *(f"--input={FLAGS.train_text}", f"--output_dir={vocabulary}"),
+                *("--vocab_size=12000", "--input_sentence_size=1000000"),
+            )
+        make_records(FLAGS.train_text, str(vocabulary / "spiece.model"), records)
+        run_program(
+            "albert_tf.make_starting_weights",
+            *("--preset=albert-small-en", f"--train_data={records}", f"--output_dir={start}"),
+        )
+    return str(start)
+
+
+def make_records(text: str, vocabulary: str, folder: Path) -> None:
+    """Makes records of 128 tokens, unless they are there."""
+    if not (folder / "manifest.json").exists():
+        run_program(
+            "data_pipeline.create_pretraining_data",
+            *(f"--input={text}", f"--vocab_file={vocabulary}", f"--output_dir={folder}"),
+            *("--max_seq_length=128", "--masked_lm_prob=0.15", "--deduplicate"),
+        )
+
+
+def heldout_records(output: Path, vocabulary: str) -> dict[str, str]:
+    """Folders of held-out records by domain."""
+    folders = {}
+    for path in match_files(FLAGS.heldout):
+        domain = Path(path).name.split(".")[0]
+        folder = output / "heldout" / domain
+        make_records(path, vocabulary, folder)
+        folders[domain] = str(folder)
+    return folders
+
+
+def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str, Any]:
+    """Loss and accuracy of masked words by domain, and words found again by question and tokens."""
+    found: dict[str, Any] = {}
+    for domain, folder in heldout.items():
+        metrics = evaluate_model(weights, HeldOut([folder]), devices)
+        found[f"{domain} loss"] = round(metrics["masked_lm_loss"], 4)
+        found[f"{domain} accuracy"] = round(metrics["masked_lm_accuracy"], 4)
+    for row in probe(weights):
+        found[f"{row['question']}, {row['distance']}"] = f"{row['found']} of {row['words']}"
+    return found
+
+
+def log(output: Path, row: dict[str, Any]) -> None:
+    """Adds a row to stages.csv, and prints it."""
+    path = output / "stages.csv"
+    is_new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(row))
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+    print(*(f"{name}: {value}" for name, value in row.items()), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

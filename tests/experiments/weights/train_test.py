@@ -1,0 +1,109 @@
+"""Stages: each begins with the weights of the one before, and is trained once."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from albert_tf import AlbertPretrainer, get_preset
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from experiments.weights import train
+
+ROOT = Path(__file__).parents[3]
+STAGES = ROOT / "experiments" / "weights" / "stages"
+VOCABULARY = "albert_tf/weights/albert-small-en/spiece.model"
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path):
+    config = get_preset("albert-small-en").replace(
+        num_hidden_layers=1, embedding_size=8, hidden_size=16, intermediate_size=32
+    )
+    metadata, rules = {"max_seq_length": 16}, {"lower": True, "rules": "google"}
+    native.save(AlbertPretrainer(config), str(tmp_path / "start"), metadata, VOCABULARY, rules)
+    return tmp_path / "start"
+
+
+def test_stages_go_on_from_each_other(start, few_words, monkeypatch, run_program):
+    folder = start.parent
+    pages = [json.dumps({"text": " ".join(few_words[i:]) + "."}) for i in range(30)]
+    for name in ("train.jsonl", "wiki.jsonl"):
+        (folder / name).write_text("\n".join(pages))
+    for name in "ab":
+        (folder / f"{name}.flags").write_text("--max_seq_length=16")
+    commands = []
+
+    def run(program, *command):
+        commands.append((program.split(".")[-1], *command))
+        if program == "albert_tf.run_pretraining":
+            shutil.copytree(start, command[3].removeprefix("--output_dir=") + "/model")
+            return
+        with pytest.raises(SystemExit) as end:
+            run_program(program, *command)
+        if end.value.code:
+            raise UserError(program)
+
+    found = {"question": "same word", "distance": 36, "words": 38, "found": 5}
+    monkeypatch.setattr(train, "run_program", run)
+    monkeypatch.setattr(train, "probe", lambda weights: [found])
+    evaluated = []
+
+    def evaluate(weights, held_out, devices):
+        evaluated.append((weights, *held_out.folders))
+        return {"masked_lm_loss": len(evaluated), "masked_lm_accuracy": 0.5}
+
+    monkeypatch.setattr(train, "evaluate_model", evaluate)
+    values = {"stages": [f"{folder}/*.flags"], "init_checkpoint": str(start)}
+    values |= {"train_text": f"{folder}/train.jsonl", "output_dir": str(folder / "out")}
+    values |= {"heldout": f"{folder}/wiki.jsonl"}
+    # Interrupted in the second stage, and gone on with.
+    (folder / "b.flags").rename(folder / "hidden")
+    for _ in range(2):
+        monkeypatch.setattr(
+            train, "FLAGS", type("Flags", (), {**values, "more_flags": ["--num_train_steps=2"]})
+        )
+        train.main()
+        if (folder / "hidden").exists():
+            (folder / "hidden").rename(folder / "b.flags")
+    trained = [command for command in commands if command[0] == "run_pretraining"]
+    assert [re.search("init_checkpoint=(.*)", command[2])[1] for command in trained] == [
+        str(start),
+        f"{folder}/out/a/weights",
+    ]
+    assert len([command for command in commands if command[0] == "create_pretraining_data"]) == 1
+    rows = list(csv.DictReader((folder / "out" / "stages.csv").open()))
+    assert [row["stage"] for row in rows] == ["start", "a", "b"]
+    assert [row["wiki loss"] for row in rows] == ["1", "2", "3"]
+    assert evaluated[0] == (str(start), f"{folder}/out/heldout/wiki")
+    assert evaluated[2][0] == f"{folder}/out/b/weights"
+    assert rows[2]["same word, 36"] == "5 of 38"
+    model = AlbertPretrainer.from_preset(str(folder / "out" / "b" / "weights"))
+    assert model.config.hidden_size == 16
+
+
+@pytest.mark.parametrize("path", sorted(STAGES.glob("*.flags")), ids=lambda path: path.stem)
+def test_flags_of_the_stages_are_read(path, result_of):
+    program = "experiments.weights.compile_update"
+    if not path.name.startswith("gpu"):
+        program = "albert_tf.run_pretraining"
+    more = ("--output_dir=out", "--train_text=text", "--print_flags")
+    result = result_of(program, f"--flagfile={path}", "--init_checkpoint=albert-small-en", *more)
+    values = json.loads(result.stdout)
+    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
+    for name, _, value in (line[2:].partition("=") for line in lines):
+        assert str(values[name]).lower() == (value or "true").lower(), name
+    tokens = values["train_batch_size"] * values["max_seq_length"] * values["num_train_steps"]
+    # A stage from the weights of the package takes two hours on two cores at 3,500 tokens a second.
+    assert not path.name.startswith("second") or tokens < 3500 * 7200
+
+
+def test_no_stage_is_refused(start, result_of):
+    result = result_of(
+        "experiments.weights.train",
+        *("--stages=none*", "--train_text=x", "--heldout=x", f"--output_dir={start}/new"),
+    )
+    assert result.returncode == 2 and "--stages=none* matches no file" in result.stderr
