@@ -140,7 +140,11 @@ def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.nd
     # value of parameter 11.
     aliases = re.findall(r"\{(\d+)\}: \((\d+),", ir(stage="hlo").split("\n", 1)[0])
     replaced = [int(parameter) - len(batch) for result, parameter in aliases if result != "0"]
-    weights = {id(each.handle): each.name for each in model.trainable_variables}
+    # Averages of the weights, if there are any, are what is kept.
+    trained = model.trainable_variables
+    averages = list(getattr(stepper.optimizer, "averages", ()))
+    kept = [*averages, *trained[len(averages) :]]
+    weights = {id(each.handle): named.name for each, named in zip(kept, trained)}
     about = {
         "inputs": {
             name: [value.shape.as_list(), value.dtype.name] for name, value in batch.items()
