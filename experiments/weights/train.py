@@ -71,7 +71,7 @@ def main() -> None:
     vocabulary = preset_vocabulary(weights)
     heldout = heldout_records(output, vocabulary)
     devices = prepare_devices(DeviceSettings())
-    if not (output / "stages.csv").exists():
+    if "start" not in logged(output):
         log(output, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
     for stage in stages:
         folder = output / stage.stem
@@ -88,6 +88,7 @@ def main() -> None:
                 *(f"--input={folder / 'run' / 'model'}", f"--output={made}"),
                 *("--format=huggingface", "--dtype=float16"),
             )
+        if stage.stem not in logged(output):
             # Of a stage in several sittings, the last one.
             minutes = round((time.monotonic() - began) / 60, 1)
             values = figures(str(made), heldout, devices)
@@ -154,6 +155,15 @@ def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str
     for row in probe(weights):
         found[f"{row['question']}, {row['distance']}"] = f"{row['found']} of {row['words']}"
     return found
+
+
+def logged(output: Path) -> set[str]:
+    """The stages that stages.csv has."""
+    path = output / "stages.csv"
+    if not path.exists():
+        return set()
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["stage"] for row in csv.DictReader(file)}
 
 
 def log(output: Path, row: dict[str, Any]) -> None:
