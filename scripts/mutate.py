@@ -102,10 +102,10 @@ def judges(path: Path, line: int, root: Path) -> list[Path]:
     for each in climbed:  # It grows.
         place, above = each.relative_to(root).with_suffix(""), {*each.relative_to(root).parents}
         nodes = ast.parse(each.read_text(encoding="utf-8")).body
-        words = {f"{place.parts[0]}.{getattr(node, 'name', '')}": node.lineno for node in nodes}
+        words = [f"{place.parts[0]}.{getattr(node, 'name', '')}" for node in nodes]
         names = {".".join(place.parts), *words}
         if each is path:
-            changed = [word for word in words if words[word] <= line][-1]
+            changed = words[sum(node.lineno <= line for node in nodes) - 1]
         users = [file for file in files if names & _imports(file)]
         tests = [file for file in users if file.name.endswith("_test.py")]
         near = {test: len(above & {*test.relative_to(root / "tests").parents}) for test in tests}

@@ -60,7 +60,7 @@ def test_leaves_annotations_assertions_errors_and_texts_alone(script, line):
 
 def test_judges_by_the_tests_of_its_name_then_by_those_of_what_imports_it(script, tmp_path):
     files = {
-        "export/m.py": "def e(): pass\ndef f(): pass",
+        "export/m.py": "def e(): pass\ndef f(): pass\nx = 1\n",
         "export/user.py": "def g():\n    from export.m import f",
         "export/above.py": "from export import user",
         "tests/export/m_test.py": "",
@@ -76,6 +76,7 @@ def test_judges_by_the_tests_of_its_name_then_by_those_of_what_imports_it(script
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     found = script.judges(tmp_path / "export" / "m.py", 2, tmp_path)
+    assert script.judges(tmp_path / "export" / "m.py", 3, tmp_path)[2].name == "near_test.py"
     assert [path.relative_to(tmp_path / "tests").as_posix() for path in found] == [
         *("export/m_test.py", "export/m/more_test.py", "far_test.py", "export/near_test.py"),
         *("a_test.py", "export/user_test.py", "above_test.py"),
