@@ -45,7 +45,7 @@ def test_every_public_model_is_in_the_table():
     models = {
         thing for thing in public if isinstance(thing, type) and issubclass(thing, keras.Model)
     }
-    assert models == set(MODELS)
+    assert models and models <= set(MODELS)
 
 
 @every_config
