@@ -32,6 +32,7 @@ from albert_tf.models.objectives import (
     SpanObjectiveV2,
     TokenClassificationObjective,
 )
+from albert_tf.models.pairs import PairObjective
 
 BATCH, LENGTH, CLASSES = 4, 10, 3
 
@@ -165,6 +166,9 @@ TRAININGS = {
         ),
         MultiLabelObjective,
     ),
+    PairObjective: Model(
+        albert_tf.AlbertSentenceEncoder, PairObjective, untrained=["encoder.pooler"]
+    ),
     DistillationObjective: Model(classes(albert_tf.AlbertClassifier), distilled),
     ReplacedTokenPretrainer: Model(
         ReplacedTokenPretrainer,
@@ -238,9 +242,10 @@ def make_batch(kind: type | None = None) -> dict[str, tf.Tensor]:
         batch["masked_lm_positions"] = tf.constant([[0, 1]] * BATCH)
         batch["input_mask"] = tf.sequence_mask([LENGTH, 7, 3, 2], LENGTH, tf.int32)
         batch["sampling_noise"] = tf.random.stateless_uniform([BATCH, 2], [1, 2])
-    if kind is albert_tf.AlbertMultipleChoice:
-        for name in INPUTS:  # Three choices: the rows shifted by one, two and three.
-            batch[name] = tf.stack([tf.roll(batch[name], shift, 0) for shift in (1, 2, 3)], axis=1)
+    if kind in (albert_tf.AlbertMultipleChoice, PairObjective):
+        shifts = (1, 2, 3) if kind is albert_tf.AlbertMultipleChoice else (0, 1)
+        for name in INPUTS:  # The choices are the rows shifted by one, two and three.
+            batch[name] = tf.stack([tf.roll(batch[name], shift, 0) for shift in shifts], axis=1)
     return batch
 
 

@@ -87,6 +87,7 @@ GOOD = {
     "copa": ("COPA", "{}.jsonl", json_rows(COPA, {**COPA, "label": 1, "idx": 1})),
     "tsv": ("", "{}.tsv", rows("text\tlabel", "good\ta", "bad\tb")),
     "regression": ("", "{}.tsv", rows("text\tlabel", "good\t1.5", "bad\t2")),
+    "pairs": ("", "{}.tsv", rows("text\tpair\tlabel", "good\ta\t0.5", "bad\tbad\t1")),
     "tagging": ("", "{}.conll", rows("cat\tB-X", "sat\tO", "", "mat\tO")),
 }  # fmt: skip
 LENGTHS = {"max_seq_length": 32}

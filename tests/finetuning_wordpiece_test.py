@@ -65,7 +65,7 @@ def test_chinese_from_examples_to_answers(name, config):
     dev = dataclasses.replace(train, name="dev")
     features = task.features(dev, tokenizer, LENGTHS, examples.labels, True)
     model = task.new_model(config, examples.labels, 0.0, packed=True)
-    learned = task.objective(model)
+    learned = task.new_objective(model)
     batch = next(iter(finetuning_dataset(examples.features, 4)))
     with tf.GradientTape() as tape:
         loss = total_loss(learned, learned.ratios(batch, training=True))

@@ -15,6 +15,7 @@ from albert_tf.finetuning.runs.run_files import outputs_path
 from albert_tf.finetuning.runs.series import read_series
 from albert_tf.finetuning.runs.stored_outputs import read_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
+from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.texts import ExampleTask, MultiLabelTask
 from albert_tf.finetuning.training_examples import TrainingExamples
 from albert_tf.keras_compat import keras
@@ -39,9 +40,14 @@ def distilled(
     tokenizer: Tokenizer,
 ) -> tuple[Learned, TrainingExamples]:
     """The objective of a run, and its examples, which have stored answers as a target."""
-    objective, length = task.objective(student), training.features.max_seq_length
+    objective, length = task.new_objective(student), training.features.max_seq_length
     shared = Shared(tokenizer.fingerprint, tokenizer.vocab_size, length, training.labels)
     teacher = settings.teacher if settings else None
+    if teacher is not None and isinstance(task, PairTask):
+        raise UserError(
+            f"--teacher={teacher}: --task={task.name} trains vectors, and no term of distillation "
+            "compares them. Leave --teacher out."
+        )
     if teacher is None or not _is_stored(teacher):
         return with_teacher(objective, settings, shared), training
     if not isinstance(task, ExampleTask):

@@ -16,6 +16,7 @@ from albert_tf.finetuning.tasks.table import (
     CONFIGURED,
     TASKS,
     Classes,
+    Pairs,
     get_task,
     tasks_by_setting,
 )
@@ -62,6 +63,7 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
     )
     tokenizer_flags.define_flags()
     define(LengthSettings, _TASK)
+    define(Pairs, _TASK)  # The columns are there.
     of_answers = {each.name for each in settings_of(SquadSettings)} - {"only_windows_with_answer"}
     define(SquadSettings, _TASK, without=of_answers)
 

@@ -168,6 +168,7 @@ def finetune(
         name: task.features(splits[name], tokenizer, settings.lengths, labels, with_targets=True)
         for name in task.dev_splits
     }
+    task = task.for_training(training.features, dev[task.dev_splits[0]])
     scored = {name: splits[name].sha256() for name in task.dev_splits}
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from albert_tf.metrics import classification, correlation, tagging
+from albert_tf.metrics import classification, correlation, retrieval, tagging
 
 # A score by name, the functions' of scikit-learn and scipy; None where it is undefined.
 Scores = dict[str, float | None]
@@ -99,6 +99,7 @@ _ACCURACY_AND_F1 = _named(classification.accuracy, classification.f1)
 _ACCURACY_AND_F1_MACRO = _named(classification.accuracy, classification.f1_macro)
 _ACCURACY_AND_MATTHEWS = _named(classification.accuracy, classification.matthews_corrcoef)
 _CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.mean_squared_error)
+_RETRIEVAL = _named(retrieval.accuracy_at_1, retrieval.mean_reciprocal_rank)
 _CLASSES = _named(
     classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
 )
@@ -125,6 +126,8 @@ SCORERS: dict[str, Scorer] = {
     "tsv": Scorer(*_CLASSES, "accuracy"),
     "multi_label": Scorer(*_LABELS, "f1_micro"),
     "regression": Scorer(*_CORRELATIONS, "pearson"),
+    "pairs": Scorer(*_CORRELATIONS, "spearman"),
+    "retrieval": Scorer(*_RETRIEVAL, "mean_reciprocal_rank"),
     "tagging": Scorer(*_SPANS, "f1"),
 }
 """Name of a task -> its scores, and the one that chooses the best model."""

@@ -10,7 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers.operations import Seed, fold_in
 from albert_tf.models.heads import OutputHead
-from albert_tf.models.inputs import complete_inputs
+from albert_tf.models.inputs import complete_inputs, have_several_texts, single_texts
 from albert_tf.models.task_model import TaskModel, Tensors
 
 
@@ -79,25 +79,26 @@ class AlbertMultipleChoice(TaskModel):
         self.classification = self.new_head(OutputHead, 1, dropout_rate, name="classification")
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
-        inputs = complete_inputs(inputs, rank=3)
-        shape = tf.shape(inputs["input_mask"])
-        names = ("input_word_ids", "input_mask", "input_type_ids")
-        # Each choice is a text of its own, [B * C, S], with one logit; only the loss compares them.
-        flat = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
+        # Each choice is a text of its own with one logit; only the loss compares them.
+        flat, shape = single_texts(inputs)
         pooled = self.pooled_output(flat, training, fold_in(seed, 0))
         logits = self.classification(pooled, training=training, seed=fold_in(seed, 1))
-        return tf.reshape(logits, shape[:2])
+        return tf.reshape(logits, shape)
 
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertSentenceEncoder(TaskModel):
     """A vector for a text. Outputs, a dict of float [B, H]: `mean_output`, the mean over real
-    tokens, and `pooled_output`.
+    tokens, and `pooled_output`; of several texts in a row, int32 [B, C, S], float [B, C, H].
     """
 
     default_name, saved_as = "sentence_encoder", "sentence_embedding"
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        if have_several_texts(inputs):
+            flat, shape = single_texts(inputs)
+            vectors = self.call(flat, training, seed).items()  # [B * C, H]
+            return {name: tf.reshape(each, [*shape, each.shape[-1]]) for name, each in vectors}
         inputs = complete_inputs(inputs)
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]
@@ -106,7 +107,5 @@ class AlbertSentenceEncoder(TaskModel):
         weights = tf.cast(inputs["input_mask"], tf.float32)  # [B, S]
         weights /= tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
         mean = tf.linalg.matvec(tf.cast(hidden, tf.float32), weights, transpose_a=True)
-        return {
-            "mean_output": tf.cast(mean, hidden.dtype),
-            "pooled_output": outputs["pooled_output"],
-        }
+        mean = tf.cast(mean, hidden.dtype)
+        return {"mean_output": mean, "pooled_output": outputs["pooled_output"]}

@@ -75,6 +75,21 @@ def complete_inputs(
     return complete
 
 
+def have_several_texts(inputs: Any) -> bool:
+    """Whether inputs, a dict or word ids alone, are [B, C, S]."""
+    ids = inputs.get("input_word_ids") if isinstance(inputs, Mapping) else inputs
+    return tf.TensorShape(getattr(ids, "shape", None)).rank == 3
+
+
+def single_texts(inputs: Any) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
+    """Inputs [B, C, S] as inputs of B * C texts, [B * C, S]; and the sizes B and C."""
+    inputs = complete_inputs(inputs, rank=3)
+    batch, texts, sequence = tf.unstack(tf.shape(inputs["input_mask"]))
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    flat = {name: tf.reshape(inputs[name], [-1, sequence]) for name in names}
+    return flat, [batch, texts]
+
+
 def lists_to_tensors(inputs: Any) -> Any:
     """Inputs whose lists, alone or in a dict, have become tensors; a ValueError for ragged ones."""
     if isinstance(inputs, Mapping):

@@ -84,7 +84,7 @@ class MaskFiller:
 
 class SentenceEmbedder:
     """A function from texts to vectors: the mean of the last layer over a text's tokens; of a
-    folder of sentence-transformers, what its modules.json says.
+    folder of sentence-transformers, what its modules.json says. `pooling` says which.
     """
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
@@ -99,11 +99,11 @@ class SentenceEmbedder:
             vectors need a step that is not computed here.
         """
         source = locate(name_or_path)
-        self._pooling = sentence_transformers.read_pooling(source.path)
-        if self._pooling.others:
+        self.pooling = sentence_transformers.read_pooling(source.path)
+        if self.pooling.others:
             raise UserError(
                 f"{source.path}: {sentence_transformers.MODULES_FILE} makes vectors by "
-                f"{', '.join(self._pooling.others)}, and only means and the first token's vector "
+                f"{', '.join(self.pooling.others)}, and only means and the first token's vector "
                 "are computed here. For the means of its encoder use "
                 "AlbertSentenceEncoder.from_preset."
             )
@@ -128,12 +128,12 @@ class SentenceEmbedder:
             longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)
             rows, order = np.split(order, [max(1, _BATCH_TOKENS // longest)])
             inputs = self._encode.pack(tf.gather(tokens, rows))
-            if self._pooling.mode == "mean":
+            if self.pooling.mode == "mean":
                 vectors[rows] = self.model(inputs)["mean_output"].numpy()
             else:
                 first = tf.zeros([len(rows), 1], tf.int32)
                 vectors[rows] = self.model.encoder.hidden_at(inputs, first)[:, 0].numpy()
-        return _unit(vectors) if self._pooling.normalized else vectors
+        return _unit(vectors) if self.pooling.normalized else vectors
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         """float32 [B], the cosine of the vectors of each pair, -1 to 1."""

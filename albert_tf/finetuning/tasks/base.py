@@ -113,7 +113,7 @@ class Task(abc.ABC, Generic[Source]):
         """Name of the score that decides which checkpoint is best; the highest is."""
 
     @property
-    def data_settings(self) -> Mapping[str, str | bool | None]:
+    def data_settings(self) -> Mapping[str, str | bool | float | None]:
         """The settings that examples and rows depend on, besides lengths, by flag."""
         return {}
 
@@ -165,6 +165,16 @@ class Task(abc.ABC, Generic[Source]):
         Raises:
           UserError: a label is missing or unknown, with file and line, or lengths do not fit.
         """
+
+    def for_training(self, training: Features, dev: Features) -> Task[Source]:
+        """The task with what follows from the examples of a run: to be trained on, and of the dev
+        split that decides which checkpoint is best.
+        """
+        return self
+
+    def new_objective(self, model: keras.Model) -> Any:
+        """The `objective` of a model."""
+        return self.objective(model)
 
     def new_model(
         self, config: AlbertConfig, labels: Sequence[str], dropout_rate: float, packed: bool | None

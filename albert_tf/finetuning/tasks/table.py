@@ -10,10 +10,12 @@ from typing import Any
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import Task
 from albert_tf.finetuning.tasks.choices import MultipleChoiceTask
+from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.squad import SquadSettings, SquadTask, SquadV2Task
 from albert_tf.finetuning.tasks.tagging import TaggingTask
 from albert_tf.finetuning.tasks.texts import ClassificationTask, MultiLabelTask, RegressionTask
 from albert_tf.metrics import SCORERS
+from albert_tf.models.pairs import LOSSES
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.glue import GLUE_TASKS, read_glue
 from data_pipeline.finetuning.race import read_race
@@ -25,6 +27,7 @@ from data_pipeline.finetuning.superglue import (
     read_copa,
 )
 from data_pipeline.finetuning.tagging import read_tagged, read_tagged_folder
+from data_pipeline.finetuning.text_files import header_row, numbered_lines
 from data_pipeline.finetuning.tsv import read_tsv
 from data_pipeline.settings import Settings, setting, settings_of
 
@@ -88,6 +91,29 @@ class Classes(Columns):
             )
 
 
+@dataclasses.dataclass(frozen=True)
+class Pairs(Columns):
+    """The columns of TSV files of pairs, and how vectors are learned from them."""
+
+    pair_loss: str | None = setting(
+        None,
+        "Loss of --task=pairs: find the second text of a row among the batch's, or predict its "
+        "label by the cosine; by default cosine where there are labels.",
+        one_of=LOSSES,
+        expert=True,
+    )
+    label_scale: float = setting(
+        1.0, "Label of --task=pairs of two texts that mean the same, 5 in STS-B.", above=0
+    )
+    text_mask_prob: float | None = setting(
+        None,
+        "Share of the tokens that --task=pairs hides in training; by default 0.3 where both texts "
+        "of a row are the same, else 0.",
+        at_most=0.9,
+        expert=True,
+    )
+
+
 def own_classes(classes: Classes = Classes()) -> ClassificationTask:
     """Classes in TSV files of one's own; those to be predicted need no labels."""
     if not classes.multi_label:
@@ -107,6 +133,28 @@ def own_numbers(columns: Columns = Columns()) -> RegressionTask:
     """Numbers in TSV files of one's own; see `own_classes`."""
     own_files = _own_files(columns, is_regression=True)
     return RegressionTask("regression", None, SCORERS["regression"], **own_files)
+
+
+def own_pairs(pairs: Pairs = Pairs()) -> PairTask:
+    """Pairs in TSV files of one's own, or single texts to be trained on. Columns with their usual
+    names, `pair` and `label`, may be missing.
+    """
+
+    def read(path: str, split: str) -> Split:
+        there = header_row(numbered_lines(path))
+        pair, label = pairs.pair_column or "pair", pairs.label_column
+        is_single = split == "train" and pairs.pair_column is None and pair not in there
+        is_unknown = split == "predict" or (label == Columns.label_column and label not in there)
+        columns = (pairs.text_column, None if is_single else pair, None if is_unknown else label)
+        return dataclasses.replace(read_tsv(path, *columns, is_regression=True), name=split)
+
+    return PairTask(
+        *("pairs", None, SCORERS["pairs"]),
+        loss=pairs.pair_loss,
+        label_scale=pairs.label_scale,
+        text_mask_prob=pairs.text_mask_prob,
+        **{**_own_files(pairs), "file_reader": read},
+    )
 
 
 def _own_files(
@@ -136,6 +184,7 @@ TASKS: dict[str, Task] = {
     "copa": MultipleChoiceTask("copa", read_copa, ("choice1", "choice2"), SCORERS["copa"]),
     "tsv": own_classes(),
     "regression": own_numbers(),
+    "pairs": own_pairs(),
     "tagging": TaggingTask(
         "tagging", read_tagged_folder, None, SCORERS["tagging"], file_reader=read_tagged
     ),
@@ -148,6 +197,7 @@ CONFIGURED: dict[str, tuple[type[Settings], Callable[[Any], Task]]] = {
     "squad2.0": (SquadSettings, lambda settings: SquadV2Task(settings=settings)),
     "tsv": (Classes, own_classes),
     "regression": (Columns, own_numbers),
+    "pairs": (Pairs, own_pairs),
 }
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
 from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes, average_labels
 from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
+from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores, remarks
 from albert_tf.models import AlbertClassifier, objectives
 from data_pipeline.finetuning.batches import Features
@@ -46,7 +47,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
     averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
 
     @property
-    def data_settings(self) -> Mapping[str, str | bool | None]:
+    def data_settings(self) -> Mapping[str, str | bool | float | None]:
         return self.columns
 
     @abc.abstractmethod
@@ -139,7 +140,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
 class TextTask(ExampleTask[TextExample]):
     """A task whose examples are texts, or pairs of texts."""
 
-    model_class = AlbertClassifier
+    model_class: ClassVar[type[keras.Model]] = AlbertClassifier
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         # Without labels, one output: the number of a regression.

@@ -49,7 +49,7 @@ def test_every_form_of_task(name, few_words, vocab_file):
     batch = {key: tf.constant(value) for key, value in arrays.items()}
     terms = dict.fromkeys(("logits", "labels", "cosine", "attention", "relations"), 1.0)
     for student, is_same in ((same, True), (other, False)):
-        objective = distill(task.objective(student), teacher, terms)
+        objective = distill(task.new_objective(student), teacher, terms)
         ratios = objective.ratios(batch, training=False)
         assert set(ratios) == set(objective.metrics)
         for key in ("logits", "cosine", "attention", "relations"):

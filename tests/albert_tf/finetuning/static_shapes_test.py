@@ -48,7 +48,7 @@ def change(work, vocab_file, few_words):
             optimizer = keras.optimizers.SGD(0.5)
             optimizer.build(model.trainable_variables)
         before = model.get_weights()
-        stepper = Stepper(task.objective(model), optimizer, ONE_DEVICE, jit_compile=is_static)
+        stepper = Stepper(task.new_objective(model), optimizer, ONE_DEVICE, jit_compile=is_static)
         outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(3))
         assert int(outcome.num_bad) == 0
         return np.concatenate([(a - b).ravel() for a, b in zip(model.get_weights(), before)])

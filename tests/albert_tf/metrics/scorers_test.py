@@ -71,6 +71,8 @@ def test_keys_are_those_of_the_reference():
         "sts-b": "pearson",
         "ax": "matthews_corrcoef",
         "regression": "pearson",
+        "pairs": "spearman",
+        "retrieval": "mean_reciprocal_rank",
         "tagging": "f1",
         "multi_label": "f1_micro",
     }
@@ -85,7 +87,8 @@ NAMES = {
     **{task: {"accuracy"} for task in ("sst-2", "mnli", "qnli", "rte", "wnli", "boolq", "copa")},
     **{task: {"accuracy", "f1"} for task in ("mrpc", "qqp")},
     **{task: {"accuracy", "matthews_corrcoef"} for task in ("cola", "ax")},
-    **dict.fromkeys(("sts-b", "regression"), NUMBERS),
+    **dict.fromkeys(("sts-b", "regression", "pairs"), NUMBERS),
+    "retrieval": {"accuracy_at_1", "mean_reciprocal_rank"},
     "cb": {"accuracy", "f1_macro"},
     "tsv": {"accuracy", "f1_macro", "matthews_corrcoef"},
     "tagging": {"f1", "precision", "recall", "accuracy"},

@@ -21,10 +21,10 @@ LABELS = {
     "cola": ("0", "1"), "sst-2": ("0", "1"), "mrpc": ("0", "1"), "sts-b": (), "qqp": ("0", "1"),
     "mnli": NLI, "qnli": ("entailment", "not_entailment"), "rte": ("entailment", "not_entailment"),
     "wnli": ("0", "1"), "ax": NLI, "race": ("A", "B", "C", "D"), "boolq": ("false", "true"),
-    "cb": NLI, "copa": ("choice1", "choice2"), "tsv": None, "regression": (),
+    "cb": NLI, "copa": ("choice1", "choice2"), "tsv": None, "regression": (), "pairs": (),
 }  # fmt: skip
 KEYS = {"cola": "matthews_corrcoef", "sts-b": "pearson", "ax": "matthews_corrcoef"}
-KEYS["regression"] = "pearson"
+KEYS |= {"regression": "pearson", "pairs": "spearman"}
 
 
 @pytest.mark.parametrize("name", LABELS)

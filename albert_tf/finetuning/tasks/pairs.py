@@ -1,0 +1,164 @@
+"""The task of pairs of texts: vectors, alike for texts that belong together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs
+from albert_tf.finetuning.tasks.texts import TextTask
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import SCORERS, Scores
+from albert_tf.models import AlbertSentenceEncoder
+from albert_tf.models.pairs import PairObjective
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.encoded import EncodedExamples
+from data_pipeline.finetuning.examples import TextExample
+from data_pipeline.finetuning.features import LengthSettings, encode_texts, label_values
+from data_pipeline.tokenizers.base import Tokenizer
+
+_ROWS = 1000  # Texts whose cosines with all others are in memory at once.
+_OF_SINGLE_TEXTS = 0.3  # text_mask_prob where both texts of a row are the same.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PairTask(TextTask):
+    """A task of pairs of texts that are alike, or of single texts, each a pair with itself.
+
+    Attributes:
+      loss: of `pairs.LOSSES`; None: cosine where the examples have labels, else in_batch.
+      label_scale: the label of texts that mean the same.
+      text_mask_prob: share of the tokens that training hides; None: 0, and 0.3 for single texts.
+    """
+
+    labels: tuple[str, ...] | None = dataclasses.field(default=(), init=False)
+    loss: str | None = dataclasses.field(default=None, kw_only=True)
+    label_scale: float = dataclasses.field(default=1.0, kw_only=True)
+    text_mask_prob: float | None = dataclasses.field(default=None, kw_only=True)
+
+    model_class = AlbertSentenceEncoder
+    averages = ("values",)
+    export_task = "embedding"
+
+    @property
+    def data_settings(self) -> Mapping[str, str | bool | float | None]:
+        return {**self.columns, "label_scale": self.label_scale}
+
+    @property
+    def answer_settings(self) -> dict[str, Any]:
+        # Not answers but training depends on them: a run goes on with the same.
+        return {"pair_loss": self.loss, "text_mask_prob": self.text_mask_prob}
+
+    def as_in(self, metadata: Mapping[str, Any]) -> PairTask:
+        scale = metadata.get("data_settings", {}).get("label_scale", 1.0)
+        return self if self.label_scale != 1 else dataclasses.replace(self, label_scale=scale)
+
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
+        return {}
+
+    def encode(
+        self, examples: list[TextExample], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> EncodedExamples:
+        texts = [
+            dataclasses.replace(example, text_a=text, text_b=None)
+            for example in examples
+            for text in (example.text_a, _second(example))
+        ]
+        encoded = encode_texts(texts, tokenizer, lengths.max_seq_length)
+        return dataclasses.replace(encoded, num_choices=2)
+
+    def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
+        """Labels from 0 to 1, unless no example has one."""
+        if all(example.label is None for example in examples):
+            return {}
+        values = label_values(examples) / np.float32(self.label_scale)
+        for example, value in zip(examples, values):
+            if not 0 <= value <= 1:
+                raise UserError(
+                    f"{example.place}: found the label {example.label:g}, and --label_scale="
+                    f"{self.label_scale:g} is the largest, 0 the least. Raise it: 5 for STS-B."
+                )
+        return {"label_values": values}
+
+    def for_training(self, training: Features, dev: Features) -> PairTask:
+        """The task with the loss, the hidden share and the deciding score that suit the data."""
+        has_labels, pairs = "label_values" in training.targets, not _are_same(training)
+        loss = self.loss or ("cosine" if has_labels and pairs else "in_batch")
+        if loss == "cosine" and not (has_labels and pairs):
+            raise UserError(
+                "--pair_loss=cosine compares two texts of a row with a label, and the training "
+                "examples lack labels or second texts. Name their columns (--label_column, "
+                "--pair_column), or use --pair_loss=in_batch."
+            )
+        share = self.text_mask_prob
+        if share is None:
+            share = 0.0 if pairs else _OF_SINGLE_TEXTS
+        scorer = SCORERS["pairs" if dev.targets else "retrieval"]
+        return dataclasses.replace(self, loss=loss, text_mask_prob=share, scorer=scorer)
+
+    def new_objective(self, model: keras.Model) -> PairObjective:
+        return PairObjective(model, self.loss or "in_batch", self.text_mask_prob or 0.0)
+
+    def keep(
+        self, features: Features[list[TextExample]], outputs: Mapping[str, np.ndarray]
+    ) -> StoredOutputs:
+        """`cosines` float32 [N] and, where there are no labels, `reciprocal_ranks` float32 [N]."""
+        vectors = outputs["mean_output"].astype(np.float32)  # [N, 2, H]
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        first, second = vectors[:, 0], vectors[:, 1]
+        stored = {"cosines": (first * second).sum(axis=-1)}
+        if not features.targets:
+            texts = [_second(example) for example in features.source]
+            stored["reciprocal_ranks"] = 1 / ranks(first, second, texts).astype(np.float32)
+        return stored
+
+    def answer(
+        self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
+    ) -> Predictions:
+        """Cosines, as `details` also reciprocal ranks; of several models their means."""
+        cosines = np.mean([member["cosines"] for member in stored], axis=0)
+        found = [member["reciprocal_ranks"] for member in stored if "reciprocal_ranks" in member]
+        details = np.mean(found, axis=0).tolist() if found else None
+        return Predictions(cosines.astype(np.float64).tolist(), details=details)
+
+    def gold(self, features: Features[list[TextExample]]) -> Any:
+        """The labels, scaled; None: there are none."""
+        return super().gold(features) if features.targets else None
+
+    def score(self, features: Features[list[TextExample]], predictions: Predictions) -> Scores:
+        """Correlations where there are labels, else the scores of retrieval."""
+        gold = self.gold(features)
+        if gold is None:
+            return SCORERS["retrieval"]([1.0] * len(features), predictions.details)
+        return SCORERS["pairs"](gold, predictions.values)
+
+
+def ranks(first: np.ndarray, second: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+    """int64 [N]: the rank of row n of `second` among all for row n of `first`, by their products.
+
+    Vectors are float32 [N, H]. `texts` are the N second ones, of which equal ones count once; among
+    equally near ones the right one is the last.
+    """
+    _, rows, places = np.unique(np.array(texts), return_index=True, return_inverse=True)
+    found = []
+    for start in range(0, len(first), _ROWS):
+        right = places[start : start + _ROWS, None]
+        products = first[start : start + _ROWS] @ second[rows].T
+        own = np.take_along_axis(products, right, axis=1)
+        found.append((products >= own).sum(axis=1))
+    return np.concatenate(found)
+
+
+def _second(example: TextExample) -> str:
+    return example.text_a if example.text_b is None else example.text_b
+
+
+def _are_same(features: Features) -> bool:
+    """Whether both texts of a row are the same in the first rows, as of a file of single texts."""
+    rows = np.arange(min(_ROWS, len(features)))
+    ids = features.inputs(rows, features.max_seq_length)["input_word_ids"]
+    return bool((ids[:, 0] == ids[:, 1]).all())

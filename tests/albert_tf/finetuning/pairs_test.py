@@ -1,0 +1,106 @@
+"""Runs of the task of pairs: interrupted, on two devices, and what is made of their folders."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from albert_tf import SentenceEmbedder
+from albert_tf.checkpoints import native
+from albert_tf.distillation.teacher import Distillation
+from albert_tf.errors import UserError
+from albert_tf.finetuning import FineTuningSettings, TaskData, finetune
+from albert_tf.finetuning.finetuned import load_finetuned, predict
+from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
+from albert_tf.training.devices import Devices
+from data_pipeline import read_dataset
+from data_pipeline.finetuning.features import LengthSettings
+from export.tasks import export_model
+from tests.finetuning_files import read_answers
+from tests.run_results import check_goes_on, check_tensors
+
+LAST = f"last_model/{native.WEIGHTS_PREFIX}"
+PAIRS = {"pair": "pair", "label": None}
+NUMBERS = {"pair": "pair", "is_regression": True}
+
+
+@pytest.fixture
+def rows(few_words):
+    texts = [" ".join(few_words[n : n + 4 + n % 3]) for n in range(12)]
+    pairs = zip(texts, [*texts[1:], texts[0]])
+    return [
+        {"text": text, "pair": pair, "label": n % 5 / 4} for n, (text, pair) in enumerate(pairs)
+    ]
+
+
+@pytest.fixture
+def train(small_model, vocab_file, one_device, tmp_path, rows):
+    """(name, columns to train on and to be scored by, devices, teacher) -> the only result."""
+
+    def run(name, training, dev=PAIRS, devices=one_device, teacher=None, dropout=0.0):
+        folder = str(tmp_path / name)
+        settings = FineTuningSettings(
+            train_batch_size=4, num_train_steps=4, vocab_file=vocab_file, seed=5,
+            lengths=LengthSettings(32), hidden_dropout=dropout, attention_dropout=dropout,
+        )  # fmt: skip
+
+        def run_settings(recipe):
+            loop = LoopSettings(4, steps_per_loop=2, checkpoint_steps=2, eval_steps=2)
+            optimizer = OptimizerSettings("adamw", 0.002)
+            return RunSettings(folder, optimizer, loop, eval_batch_size=4)
+
+        columns = {"train": training, "dev": dev}
+        splits = {split: read_dataset(rows, split, **named) for split, named in columns.items()}
+        (result,) = finetune(
+            small_model, "pairs", TaskData(splits=splits), folder, settings, devices, run_settings,
+            teacher and Distillation(teacher),
+        )  # fmt: skip
+        return result
+
+    return run
+
+
+@pytest.mark.usefixtures("eager")
+def test_single_texts_hidden_anew_in_every_update_go_on_with_the_same_bits(train, tmp_path):
+    again = functools.partial(train, "run", {"label": None}, dropout=0.1)
+    first = again()
+    assert first.key == "mean_reciprocal_rank" and 0 < first.best.metrics[first.key] <= 1
+    check_goes_on(again, first, tmp_path / "run")
+    kept = native.read_metadata(str(tmp_path / "run" / "model"))
+    assert (kept["pair_loss"], kept["text_mask_prob"]) == ("in_batch", 0.3)
+    with pytest.raises(UserError, match="pair_loss was|text_mask_prob was|examples was"):
+        train("run", PAIRS, dropout=0.1)
+
+
+def test_labels_on_two_devices_as_on_one(train, tmp_path, two_devices, eagerly):
+    with eagerly():
+        assert train("one", NUMBERS, NUMBERS).key == "spearman"
+    train("two", NUMBERS, NUMBERS, Devices(two_devices, packed=True, is_fast=False))
+    check_tensors(tmp_path / "two" / LAST, tmp_path / "one" / LAST, 1e-5)
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_folder_is_an_embedder_and_is_exported(train, tmp_path, rows, one_device):
+    train("run", PAIRS)
+    run, texts = str(tmp_path / "run"), [[row[name] for row in rows] for name in ("text", "pair")]
+    embed = SentenceEmbedder(run)
+    assert embed.pooling.mode == "mean"
+    split = read_dataset(rows, "predict", **PAIRS)
+    finetuned = load_finetuned(f"{run}/model", TASKS["pairs"], one_device)
+    found = predict(finetuned, TaskData(splits={"predict": split}), ["predict"], 4, run)
+    cosines = embed.similarity(*texts)
+    np.testing.assert_allclose(found["predict"].values, cosines, atol=1e-5)
+    table = read_answers(tmp_path / "run" / "predictions" / "pairs_predict.tsv")
+    assert [row["text_b"] for row in table] == texts[1]
+    written = [float(row["prediction"]) for row in table]
+    np.testing.assert_allclose(written, cosines, atol=1e-5)
+    exported = export_model(f"{run}/model", str(tmp_path / "served"), "embedding")
+    assert exported.path
+
+
+def test_a_teacher_is_refused(train):
+    with pytest.raises(UserError, match="--teacher=large: --task=pairs trains vectors"):
+        train("run", PAIRS, teacher="large")
