@@ -45,6 +45,7 @@ class Lab(Settings):
     vocab_size: int = setting(0, "Number of its pieces; 0: 8,000, for the paper's cells 30,000.")
     max_seq_length: int = setting(0, "Number of tokens in a sequence; 0: 128, or 512.")
     tokens: float = setting(0.0, "Number of tokens in a run (--tokens=20e6); 0: as the table says.")
+    minutes: float = setting(0.0, "Minutes of a run in equal time; 0: as the table says.")
     shape: str = setting(
         "small",
         "Size of the cells. small: for a CPU; paper: the paper's own, whose commands are printed.",
@@ -182,7 +183,10 @@ class Run:
             tokens = self.lab.tokens or self.table.tokens
             batch = flags["train_batch_size"] * self.lab.length
             flags["num_train_steps"] = max(1, round(tokens / batch))
-        return {**flags, **self.cell.flags, "seed": self.seed}
+        flags |= {**self.cell.flags, "seed": self.seed}
+        if self.lab.minutes and "max_minutes" in flags:
+            flags["max_minutes"] = self.lab.minutes
+        return flags
 
     @property
     def flops(self) -> float:

@@ -121,6 +121,10 @@ def _pairs(model: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
+def _optimizer(name: str, rate: float) -> dict[str, Any]:
+    return {**_MINUTES, "optimizer": name, "learning_rate": rate}
+
+
 def _layers(number: int) -> dict[str, int]:
     return {"num_hidden_layers": number}
 
@@ -195,6 +199,18 @@ TABLES = {
             _preset("BERT large, 34 h", "bert-large", num_train_steps=400_000),
             _preset("ALBERT xxlarge, 32 h", "albert-xxlarge-v1"),
         ),
+        tokens=1e9,  # The minutes end first.
+    ),
+    "optimizer": Table(
+        "Optimizers in equal time (none of the paper's tables)",
+        small=(
+            Cell("AdamW, 0.001", flags=_optimizer("adamw", 0.001)),
+            Cell("AdamW, 0.002", {}, "AdamW, 0.001", flags=_optimizer("adamw", 0.002)),
+            Cell("LAMB, 0.007", {}, "AdamW, 0.001", flags=_optimizer("lamb", 0.007)),
+            Cell("Muon, 0.001", {}, "AdamW, 0.001", flags=_optimizer("muon", 0.001)),
+            Cell("Muon, 0.002", {}, "AdamW, 0.001", flags=_optimizer("muon", 0.002)),
+        ),
+        paper=(),
         tokens=1e9,  # The minutes end first.
     ),
     "data": Table(

@@ -1,4 +1,4 @@
-"""Times the two parts of an update of a model apart: its arithmetic, and the optimizer (LAMB).
+"""Times the two parts of an update of a model apart: its arithmetic, and the optimizer.
 
 python -m experiments.paper.update --preset=albert-base-v2 --output=seconds.json
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf import LAMB, AlbertPretrainer, get_preset
+from albert_tf import LAMB, AdamW, AlbertPretrainer, Muon, get_preset
 from albert_tf.models.objectives import PretrainingObjective, total_loss
 from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import prepare_devices
@@ -19,6 +19,7 @@ from data_pipeline.command_line import flags, run_binary
 from data_pipeline.files import atomic_files
 
 FLAGS = flags.FLAGS
+OPTIMIZERS = {"lamb": LAMB, "adamw": AdamW, "muon": Muon}
 
 
 def define_flags() -> None:
@@ -29,6 +30,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("batch_size", 4, "Number of sequences.", lower_bound=1)
     flags.DEFINE_integer("length", 128, "Number of tokens in a sequence.", lower_bound=8)
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
+    flags.DEFINE_enum("optimizer", "lamb", list(OPTIMIZERS), "Optimizer.")
     flags.DEFINE_float("seconds", 8, "Processor seconds for each part.")
     flags.DEFINE_string("output", None, "JSON file to write the seconds to.", required=True)
 
@@ -39,7 +41,7 @@ def main() -> None:
     config = get_preset(FLAGS.preset).replace(num_hidden_layers=FLAGS.num_layers)
     model = AlbertPretrainer(config, packed=devices.packed)
     objective, batch = PretrainingObjective(model), random_batch(config.vocab_size)
-    optimizer = LAMB(1e-4)
+    optimizer = OPTIMIZERS[FLAGS.optimizer](1e-4)
     optimizer.build(model.trainable_variables)
     pairs = [(tf.fill(each.shape, 1e-3), each) for each in model.trainable_variables]
 
