@@ -98,7 +98,7 @@ PAPER_FLAGS = {
 }
 
 _DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-_MINUTES = {"schedule": "wsd", "max_minutes": 12, "num_warmup_steps": 200}
+_MINUTES = {"schedule": "wsd", "max_minutes": 12, "num_warmup_steps": 50}
 
 
 def _preset(name: str, preset: str, against: str = "", *paper: float, **flags: int) -> Cell:
