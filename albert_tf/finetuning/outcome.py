@@ -162,7 +162,7 @@ def _step_of(folder: str) -> int:
 
 def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[str]) -> list[str]:
     """Command lines that use the result of a run, for people: prediction, if the program knows the
-    task and can read its data, and export, if the task names one.
+    task and can read its data, and export, if the task names one and has the classes for it.
     """
     commands = []
     given = _data_to_predict(task, data)
@@ -171,7 +171,7 @@ def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[
             f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
             f"--output_dir={output_dir} {given}"
         )
-    if task.export_task:
+    if task.export_task and (labels or task.export_task == "embedding"):  # Vectors need no classes.
         commands.append(
             f"python -m export.run_export --model_dir={best_folder(output_dir)} "
             f"--task={task.export_task} --output_dir=..."

@@ -30,7 +30,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("batch_size", 4, "Number of sequences.", lower_bound=1)
     flags.DEFINE_integer("length", 128, "Number of tokens in a sequence.", lower_bound=8)
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
-    flags.DEFINE_enum("optimizer", "lamb", list(OPTIMIZERS), "Optimizer.")
+    flags.DEFINE_enum("optimizer", "lamb", list(OPTIMIZERS), "Optimizer whose update is timed.")
     flags.DEFINE_float("seconds", 8, "Processor seconds for each part.")
     flags.DEFINE_string("output", None, "JSON file to write the seconds to.", required=True)
 

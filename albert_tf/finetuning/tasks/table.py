@@ -103,7 +103,10 @@ class Pairs(Columns):
         expert=True,
     )
     label_scale: float = setting(
-        1.0, "Label of --task=pairs of two texts that mean the same, 5 in STS-B.", above=0
+        1.0,
+        "Label of --task=pairs of two texts that mean the same, 5 in STS-B.",
+        above=0,
+        expert=True,
     )
     text_mask_prob: float | None = setting(
         None,
