@@ -26,7 +26,7 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("What is timed")
     flags.DEFINE_string("preset", None, "Architecture by name.", required=True)
-    flags.DEFINE_integer("num_layers", None, "Number of layers.", lower_bound=1)
+    flags.DEFINE_integer("num_layers", 0, "Number of layers; 0: the preset's.", 0)
     flags.DEFINE_integer("batch_size", 4, "Number of sequences.", lower_bound=1)
     flags.DEFINE_integer("length", 128, "Number of tokens in a sequence.", lower_bound=8)
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
@@ -38,7 +38,8 @@ def define_flags() -> None:
 def main() -> None:
     """Writes {"arithmetic": seconds, "optimizer": seconds}."""
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
-    config = get_preset(FLAGS.preset).replace(num_hidden_layers=FLAGS.num_layers)
+    config = get_preset(FLAGS.preset)
+    config = config.replace(num_hidden_layers=FLAGS.num_layers or config.num_hidden_layers)
     model = AlbertPretrainer(config, packed=devices.packed)
     objective, batch = PretrainingObjective(model), random_batch(config.vocab_size)
     optimizer = OPTIMIZERS[FLAGS.optimizer](1e-4)

@@ -65,6 +65,8 @@ def test_what_an_older_run_did_not_record_is_not_compared(tiny_config, tmp_path)
         prepare(tiny_config, tmp_path, examples="b")
     with pytest.raises(UserError, match="teacher was None and is 'abc'"):
         prepare(tiny_config, tmp_path, teacher="abc")
+    with pytest.raises(UserError, match="segments was 'fixed' and is 'dynamic'"):
+        prepare(tiny_config, tmp_path, segments="dynamic")
 
 
 def test_a_folder_without_a_run(tmp_path):
