@@ -23,7 +23,10 @@ def test_the_site_is_built_and_its_reference_is_complete():
     if installed.returncode:
         pytest.skip(f"NO SITE WAS BUILT, its packages cannot be installed: {installed.stderr}")
     built = subprocess.run(
-        ["make", "docs", f"PYTHON={sys.executable}"], cwd=ROOT, capture_output=True, text=True
+        ["make", "--no-print-directory", "docs", f"PYTHON={sys.executable}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert built.returncode == 0, built.stdout + built.stderr
     assert (built.stdout.splitlines()[-1:], built.stderr) == (["build/site/index.html"], "")
