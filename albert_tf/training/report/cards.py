@@ -19,7 +19,7 @@ def print_start(
     batch_size: int,
     max_seq_length: int,
     figures: Mapping[str, str],
-    num_micro_batches: int = 1,
+    num_micro_batches: int,
 ) -> None:
     """Prints the card of a run: a title, then figures of the model and its batches, and `figures`.
     B is over all replicas; each computes its share in `num_micro_batches` parts.

@@ -33,8 +33,11 @@ def folders(tiny_config, tmp_path):
 
 
 def test_a_run_stands_for_its_model(tiny_config, tmp_path):
-    native.save(AlbertClassifier(tiny_config, 2), str(tmp_path / "run" / "model"), {})
-    assert locate(str(tmp_path / "run")) == locate(str(tmp_path / "run" / "model"))
+    classes = {"labels": ["a", "b"]}
+    native.save(AlbertClassifier(tiny_config, 2), str(tmp_path / "run" / "model"), classes)
+    found = locate(str(tmp_path / "run"))
+    assert found == locate(str(tmp_path / "run" / "model"))
+    assert found.labels() == found.labels_as(["c", "d"]) == ["a", "b"]
 
 
 FOUND = {

@@ -78,3 +78,7 @@ def test_it_is_compiled_from_what_it_was_compiled_with(tiny_config):
     copy.compile_from_config(model.get_compile_config())
     assert isinstance(copy.optimizer, keras.optimizers.Adam) and copy.loss == "mse"
     assert float(copy.optimizer.learning_rate) == 0.25
+
+
+def test_the_shape_of_the_outputs_is_known_without_computing(tiny_config):
+    assert AlbertClassifier(tiny_config, 2).compute_output_shape((3, 10)) == (3, 2)

@@ -51,5 +51,5 @@ def test_an_update_changes_nothing_that_it_was_given():
 
 def test_trust_ratio_is_one_where_a_norm_is_zero():
     zero, one = tf.zeros([3]), tf.ones([3])
-    pairs = ((zero, one), (one, zero), (zero, zero), (2 * one, one))
-    assert [float(trust_ratio(*pair)) for pair in pairs] == [1.0, 1.0, 1.0, 2.0]
+    pairs = ((zero, one), (one, zero), (zero, zero), (2 * one, one), (one / 4, one / 8))
+    assert [float(trust_ratio(*pair)) for pair in pairs] == [1.0, 1.0, 1.0, 2.0, 2.0]

@@ -53,6 +53,15 @@ def test_accumulation_is_the_large_batch(
         assert float(outcome.metrics[name]) == pytest.approx(float(value), rel=1e-5), name
 
 
+def test_figures_are_those_of_the_weights_before_the_update(tiny_config, pretraining_data):
+    data = pretraining_data(0).take(1)
+    _, outcome = after(tiny_config, data)
+    keras.utils.set_random_seed(1)
+    stepper = Stepper(PretrainingObjective(AlbertPretrainer(tiny_config)), None, ONE_DEVICE)
+    for name, value in stepper.evaluate(stepper.distribute(data)).items():
+        assert float(outcome.metrics[name]) == pytest.approx(value, rel=1e-5), name
+
+
 def batches_of(size):
     return tf.data.Dataset.range(1000).batch(size, drop_remainder=True)
 

@@ -246,6 +246,16 @@ def test_next_sentence_pairs():
     assert np.mean(covered) > 60, "sentences not used beside a random B are used again"
 
 
+def test_a_random_next_sentence_is_of_any_other_document():
+    documents = [[np.full(6, 9_000 + i)] * 12 for i in range(4)]
+    found = set()
+    for seed in range(100):
+        pairs, _ = pairs_of_many(documents, "nsp", seed=seed)
+        found |= {(int(a[0]), int(b[0])) for a, b, label in pairs if label}
+    names = range(9_000, 9_004)
+    assert found == {(a, b) for a in names for b in names if a != b}
+
+
 def test_next_sentences_need_another_document():
     pairs, skipped = pairs_of_many([numbered([6] * 12), []], "nsp")
     assert not pairs and skipped == {segments.ALONE: 1}

@@ -68,3 +68,7 @@ def test_files_of_ones_own(tmp_path):
     assert classes.labels_in(dataclasses.replace(train, examples=some)) == ("1", "2.5")
     several = own_classes(Classes("q", "p", "grade", multi_label=True, label_separator="."))
     assert several.labels_in(several.read(data, "train")) == ("1", "2", "5")
+    # The threshold of training is kept, unless another is asked for.
+    assert several.as_in({"threshold": 0.3}).threshold == 0.3
+    strict = own_classes(Classes("q", "p", "grade", multi_label=True, threshold=0.9))
+    assert strict.as_in({"threshold": 0.3}).threshold == 0.9
