@@ -132,6 +132,15 @@ def test_what_does_not_go_together(pretrain, run, records):
         assert result.returncode == 2 and message in result.stderr
 
 
+def test_padding_is_no_place_of_a_span(tiny_config):
+    words, mask = np.ones([1, 4], np.int32), np.array([[1, 1, 0, 0]], np.int32)
+    inputs = {"input_word_ids": words, "input_mask": mask, "masked_lm_positions": words[:, :1]}
+    outputs = AlbertSpanPretrainer(tiny_config)(inputs)
+    for name in ("start_logits", "end_logits"):
+        logits = outputs[name][0].numpy()
+        assert np.abs(logits[:2]).max() < 100 and logits[2:].max() < -1000
+
+
 def test_static_records_are_refused():
     with pytest.raises(UserError, match="has static masks, and recurring spans are hidden before"):
         pretraining_dataset(str(STATIC_RECORDS), 8, training=False, span_mask_share=0.1)
