@@ -28,6 +28,7 @@ def test_reading(write):
     assert split.skipped_lines == (3,)
     assert "data.tsv: 1 of 3 rows are empty or lack columns and were left out" in split.note
     assert "(line 3)" in split.note
+    assert read_tsv(write("text\tlabel\n\na\tb\n")).skipped_lines == (2,)
     unlabeled = read_tsv(write(ROWS), text_column="second", label_column=None)
     assert [(e.text_a, e.text_b, e.label) for e in unlabeled.examples] == [
         ("It is", None, None),
