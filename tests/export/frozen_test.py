@@ -33,7 +33,8 @@ def test_answers_and_size_are_those_of_variables(exports, signatures, model_dirs
     found = tf.saved_model.load(frozen.path).signatures
     for name, signature in signatures(task).items():
         columns = columns_of(exports, task, name)
-        asked = {each: tf.constant(value) for each, value in columns.items()}
+        specs = found[name].structured_input_signature[1]
+        asked = {each: tf.constant(value, specs[each].dtype) for each, value in columns.items()}
         assert_same_answer(found[name](**asked), signature(**asked), 1e-6)
     assert not sorted(ops_of(frozen.path) - TEXT_OPS - set(CORE_OPS.split()))
     left = [node.attr["dtype"].type for node in graph_of(frozen.path).node if node.op == _VARIABLE]
