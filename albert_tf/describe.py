@@ -72,6 +72,7 @@ def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> 
     counts = {**parts, "encoder": total - heads, "with pre-training heads": total}
     forward = encoder_flops_per_token(config, sequence_length)
     masked = _MASKED_SHARE * masked_lm_flops_per_prediction(config)
+    # A batch of no sequences needs only what does not grow with it.
     weights = training_bytes(config, total, 0, sequence_length)
     memory = training_bytes(config, total, batch_size, sequence_length)
     return "\n".join(

@@ -9,7 +9,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
 _CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"
-_BYTES_PER_PARAMETER = 4
+_BYTES_PER_PARAMETER = 4  # Variables are float32 in mixed precision, too.
 
 
 def machine_bytes() -> int:

@@ -91,6 +91,7 @@ class Native(Source):
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
         metadata = {"max_seq_length": model.config.max_position_embeddings, **beside.metadata}
         if beside.labels and "labels" not in metadata:
+            # Hugging Face's folders name a regression's one output, too, which is not a class.
             is_classifier = type(model) is AlbertClassifier and not model.multi_label
             is_number = is_classifier and model.num_classes == 1
             metadata["labels"] = [] if is_number else beside.labels
@@ -245,6 +246,7 @@ def _lost(model: AlbertModel, stated: str | None) -> list[str]:
 
 
 # In the order in which they are tried on a path.
+# KerasHub is before HuggingFace, which takes any folder with a config.json.
 FORMATS: dict[str, type[Source]] = {
     each.format: each for each in (Native, KerasHub, HuggingFace, Google)
 }

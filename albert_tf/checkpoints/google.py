@@ -203,8 +203,11 @@ def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
         as_groups(model.config).to_json_file(os.path.join(folder, CONFIG_FILES[kind]))
         return
     values = to_huggingface(model.config, kind)
+    # It has no setting of layer_norm_eps; `_check_arithmetic` has compared it with the fixed one.
     names = {*AlbertConfig.field_names()} - {"layer_norm_eps"}
     values = {key: value for key, value in values.items() if key in names}
+    # Each software has a single GELU, checked above, and calls it gelu; Hugging Face tells two
+    # apart by name.
     values["hidden_act"] = "gelu" if "gelu" in values["hidden_act"] else values["hidden_act"]
     atomic_files.write_json(os.path.join(folder, CONFIG_FILES[kind]), values, sort_keys=True)
 

@@ -249,6 +249,7 @@ def save(
     config = {"architectures": [f"{_CLASSES[kind][0]}{end}"], **to_huggingface(model.config, kind)}
     config.update(_class_settings(model, kind, labels))
     atomic_files.write_json(os.path.join(directory, CONFIG_FILE), config, sort_keys=True)
+    # By this format transformers knows that the file is of PyTorch's classes, not TensorFlow's.
     content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
     atomic_files.write_bytes(os.path.join(directory, WEIGHTS_FILE), content)
 

@@ -21,6 +21,7 @@ def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]
         check_groups_agree(
             grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
         )
+        # Ids of [CLS] and [SEP], as the published configurations have them.
         config, further = grouped, {"bos_token_id": 2, "eos_token_id": 3}
     else:
         further = {}

@@ -206,6 +206,7 @@ def _read_index(path: str) -> dict[str, str]:
     """Name of a weight -> name of the file in the folder that holds it."""
     files: Any = read_json(path).get("weight_map")
     names = files.values() if isinstance(files, dict) else [None]
+    # A name with a path could lead out of the folder.
     if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise UserError(
             f"{path} has no weight_map from weights to files of its folder. Copy it again."
@@ -246,6 +247,7 @@ def _read_h5(path: str) -> Tensors:
     """The weights of a file that Keras wrote."""
     import h5py
 
+    # h5py opens local files only, and the path may be on gs://.
     content = io.BytesIO(_content(path))
     found: Tensors = {}
     try:

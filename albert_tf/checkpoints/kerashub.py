@@ -90,8 +90,10 @@ class KerasHub(Source):
         if missing:
             raise UserError(f"{self.config_file} lacks {', '.join(missing)}. Copy it again.")
         fields = {ours: values[theirs] for ours, theirs in _FIELDS.items()}
+        # KerasHub has one rate for both.
         fields["attention_probs_dropout_prob"] = fields["hidden_dropout_prob"]
         config = AlbertConfig.from_dict(fields, self.config_file)
+        # Only where E == H is the projection, which KerasHub always has, optional here.
         if config.embedding_size != config.hidden_size:
             return config
         is_identity = KerasHubWeights(self.path).projects_by_identity()

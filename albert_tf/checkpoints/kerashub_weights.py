@@ -107,10 +107,12 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
     path, found = os.path.join(directory, file_name), {}
 
     def visit(name: str, each: Any) -> None:
+        # Keras stores the slots of a compiled model's optimizer in the same file.
         if isinstance(each, h5py.Dataset) and not name.startswith("optimizer/"):
             stored = f"{file_name}/{name}"
             found[stored] = _as_matrix(stored, each[()])
 
+    # h5py opens local files only, and the path may be on gs://.
     with tf.io.gfile.GFile(path, "rb") as file:
         content = io.BytesIO(file.read())
     try:
@@ -132,6 +134,7 @@ def write(model: AlbertModel, folder: str) -> int:
         ours = variable_name(variable)
         if ours in names:
             values[names[ours]] = _with_heads(names[ours], variable.numpy(), model.config)
+    # KerasHub always has this layer; the identity leaves the embeddings as they are.
     if not model.config.has_embedding_projection:
         size = model.config.hidden_size
         values[f"{PROJECTION}/vars/0"] = np.eye(size, dtype=np.float32)

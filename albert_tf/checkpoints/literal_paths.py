@@ -50,6 +50,7 @@ def literal(path: str) -> Iterator[str]:
         prefix="albert_tf_", dir=None if is_usual else "/tmp"
     ) as temporary:
         link = os.path.join(temporary, "linked")
+        # Absolute, since the target of a link is relative to the folder that the link is in.
         folder, name = os.path.split(os.path.abspath(path))
         if os.path.isdir(path):
             os.symlink(os.path.join(folder, name), link)

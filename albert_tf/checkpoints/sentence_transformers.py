@@ -42,6 +42,7 @@ def read_pooling(directory: str) -> Pooling:
             config = os.path.join(directory, str(module.get("path")), "config.json")
             modes: Any = read_json(config)
             chosen = sorted(key for key in modes if key.startswith("pooling_mode_") and modes[key])
+            # Vectors of several modes are concatenated there, which is not computed here.
             if tuple(chosen) in _MODES:
                 pooling = pooling._replace(mode=_MODES[tuple(chosen)])
             else:
@@ -61,6 +62,7 @@ def read_length(directory: str) -> int | None:
     if not tf.io.gfile.exists(path):
         return None
     length = read_json(path).get("max_seq_length")
+    # 3 is room for [CLS], one token and [SEP].
     if length is not None and (type(length) is not int or length < 3):
         raise UserError(f"{path}: max_seq_length must be an integer from 3 on, not {length!r}.")
     return length

@@ -41,6 +41,7 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
     }
     if kind == "electra" and embedding != hidden:
         model |= _torch_linear("embeddings_project", embedding, hidden)
+    # Their classes for these two tasks are made with add_pooling_layer=False.
     if kind != "electra" and task not in ("QuestionAnswering", "TokenClassification"):
         pooler = "pooler" if kind == "albert" else "pooler.dense"
         model |= _torch_linear(pooler, hidden, hidden)
@@ -126,6 +127,7 @@ def _heads(config: dict[str, Any], task: str) -> Shapes:
         words[f"{table}.weight"] = [vocabulary, embedding]
     if kind == "electra":
         return words
+    # ALBERT's head of order has as many outputs as num_labels says, BERT's always 2.
     order = "sop_classifier.classifier" if kind == "albert" else "cls.seq_relationship"
     return {**words, **_torch_linear(order, hidden, 2 if kind == "bert" else classes)}
 
@@ -314,6 +316,7 @@ def check_kerashub(folder: str) -> int:
                 content = io.BytesIO(file.read())
             with h5py.File(content, "r") as stored:
                 stored.visititems(
+                    # A visit ends at the first value that is not None; `update` returns None.
                     lambda path, each, name=name: written.update(
                         {f"{name}/{path}": (list(each.shape), each.dtype == "float32")}
                         if isinstance(each, h5py.Dataset)

@@ -58,6 +58,7 @@ def score_difference(
     )
     squares = tf.reduce_mean(tf.math.squared_difference(*scores), axis=1)  # [B, Q, S]
     real = tf.cast(mask, tf.float32)
+    # A row of padding alone gets 0, not NaN.
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)  # [B, 1]
     return tf.linalg.matvec(squares, real) / count
 
@@ -75,6 +76,7 @@ def relation_divergence(
         rows = tf.transpose(tf.cast(vectors, tf.float32), [0, 2, 1, 3])  # [B, S, N, D]
         shape = tf.shape(rows)
         parts = tf.reshape(rows, [shape[0], shape[1], num_heads, size])
+        # Both factors of the product are these: together they are scaled by 1 / sqrt(size).
         parts = tf.transpose(parts, [0, 2, 1, 3]) * size**-0.25  # [B, R, S, H / R]
         return tf.matmul(parts, parts, transpose_b=True) + bias
 

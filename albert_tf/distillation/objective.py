@@ -242,6 +242,7 @@ class DistillationObjective:
             ratio = weighted_mean(of_states(states, their_states, mask, project), mask)
             parts[f"distill_{name}"] = self._terms[name], ratio
         for name, (weight, ratio) in parts.items():
+            # In the numerator, since denominators are known from the batch alone, see `losses`.
             ratios[name] = Ratio(weight * ratio.numerator, ratio.denominator)
         return ratios
 
@@ -259,6 +260,7 @@ class DistillationObjective:
         is_encoder = isinstance(self._teacher, AlbertEncoder)
         with self._watched(self._teacher) as states:
             outputs = self._teacher(_flat(batch) if is_encoder else batch, training=False)
+        # Without states an empty tuple: None would be passed on as if it were a tensor.
         return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))
 
 

@@ -57,6 +57,7 @@ class Distillation(Settings):
         is_good = all(0 < weight < math.inf for weight in terms.values()) and set(terms) <= set(
             TERMS
         )
+        # Fewer terms than pairs: one was named twice, or a weight is not a number.
         if len(terms) < len(pairs) or not is_good:
             raise UserError(
                 f"--distillation={','.join(self.distillation)} should be terms with weights above "
@@ -117,6 +118,7 @@ def _load(
     """The teacher's model, its encoder alone where no answers are needed, and its weights' hash."""
     source = locate(name)
     config, vocab_file = source.config(), source.vocab_file
+    # Where no vocabulary lies next to the weights, its size is all that can be compared.
     fingerprint = load_tokenizer(vocab_file).fingerprint if vocab_file else shared.vocab_fingerprint
     if (fingerprint, config.vocab_size) != (shared.vocab_fingerprint, shared.vocab_size):
         raise UserError(
@@ -140,6 +142,7 @@ def _load(
         else:
             teacher = AlbertEncoder(config)
             formats.load_start(teacher, source.path)
+    # Packing is a choice for the run's devices, which a source does not know.
     getattr(teacher, "encoder", teacher).packed = student.encoder.packed
     hashes = map(atomic_files.file_sha256, source.weights_files)
     return teacher, hashlib.sha256("".join(hashes).encode()).hexdigest()

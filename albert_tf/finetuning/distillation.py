@@ -57,8 +57,10 @@ def distilled(
         )
     read = _of_table if teacher.endswith(".tsv") else _of_runs
     logits = _logits(task, read(teacher, task, training))
+    # A target is taken by rows, so that each answer stays with its example in shuffled batches.
     targets = {**training.features.targets, STORED: logits}
     features = dataclasses.replace(training.features, targets=targets)
+    # Of the answers, not of their files: a run goes on with the same ones wherever they lie.
     sha256 = run_folder.fingerprint({STORED: logits})
     return (
         with_teacher(objective, settings, shared, sha256),
@@ -102,6 +104,7 @@ def _of_table(path: str, task: Task, training: TrainingExamples) -> Predictions:
         if len(fields) != len(header):
             raise UserError(f"{path}:{line}: expected {len(header)} columns, found {len(fields)}.")
         rows.append([parse_number(fields[column], f"{path}:{line}") for column in columns])
+        # Rounded probabilities do not add up to exactly 1.
         is_one = isinstance(task, MultiLabelTask) or not labels or abs(sum(rows[-1]) - 1) < 0.01
         if not is_one or (labels and not 0 <= min(rows[-1]) <= max(rows[-1]) <= 1):
             raise UserError(f"{path}:{line}: expected probabilities; received {rows[-1]}.")

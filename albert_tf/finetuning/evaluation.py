@@ -158,6 +158,7 @@ def _distribute(
         if replicas == 1:
             return dataset
         # Neighboring rows to one replica: `gather` puts them together again in their order.
+        # No row is dropped, as the replicas divide the batch; it keeps the shape static.
         return dataset.rebatch((end - first) // replicas, drop_remainder=True)
 
     return strategy.distribute_datasets_from_function(read)

@@ -108,6 +108,7 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
 def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> None:
     """Raises UserError where a model of pairs is to read single texts, or the reverse."""
     name = "pair_column"
+    # Benchmarks have no columns, and folders of earlier versions do not say theirs.
     if name not in trained_with or name not in task.data_settings:
         return
     trained, given = trained_with[name], task.data_settings[name]

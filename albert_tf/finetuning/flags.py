@@ -64,6 +64,7 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
     tokenizer_flags.define_flags()
     define(LengthSettings, _TASK)
     define(Pairs, _TASK)  # The columns are there.
+    # The others do not change what is learned, and have their flags in `define_answer_flags`.
     of_answers = {each.name for each in settings_of(SquadSettings)} - {"only_windows_with_answer"}
     define(SquadSettings, _TASK, without=of_answers)
 

@@ -69,6 +69,7 @@ def conclude(
     """
     writes = is_chief(model.distribute_strategy)  # All workers compute the same scores.
     last = os.path.join(output_dir, LAST_MODEL)
+    # Copies: the evaluation of the best model below replaces what the evaluator holds.
     last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
     # A hash reads the whole file of weights: once for each model, not for each split.
     hash_of = functools.cache(lambda folder: weights_sha256(formats.recognize(folder)))
@@ -144,6 +145,7 @@ def overtaken(results: Sequence[Result]) -> list[str]:
     sentences = []
     for result in results:
         best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
+        # Other splits did not choose the checkpoint, so that the last one may well be better there.
         if best is None or last is None or result.split != result.best_on:
             continue
         if best < last:
@@ -157,6 +159,7 @@ def overtaken(results: Sequence[Result]) -> list[str]:
 def _step_of(folder: str) -> int:
     """The update after which a model folder was written."""
     metadata = native.read_metadata(folder)
+    # The best model is written with its step, the last one with the number of all steps.
     return metadata["step"] if "step" in metadata else metadata["num_train_steps"]
 
 
@@ -181,6 +184,7 @@ def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[
 
 def _data_to_predict(task: Task, data: TaskData) -> str:
     """The flag of what the program predicts; "": it cannot read examples that are in memory."""
+    # A task with the split "predict" has no test set in its folder, only files that are named.
     if data.data_dir and task.test_splits != ("predict",):
         return f"--data_dir={data.data_dir}"
     return f"--predict_file=...{_columns(task)}" if task.file_reader else ""
@@ -191,6 +195,7 @@ def _columns(task: Task) -> str:
     usual = TASKS[task.name].data_settings if task.name in TASKS else {}
     names = ("text_column", "pair_column", "multi_label", "label_separator")
     values = {name: task.data_settings.get(name) for name in names}
+    # The default, which a task records as it does a separator that was given.
     if values["label_separator"] == ",":
         del values["label_separator"]
     return "".join(

@@ -106,6 +106,7 @@ class FineTuningSettings(Settings):
         """Rate, updates and warm-up for so many examples."""
         num_steps = self.num_train_steps
         if num_steps is None:
+            # Fewer examples than a batch still make one update.
             num_steps = max(1, int(num_examples * self.num_train_epochs / self.train_batch_size))
         warmup = self.num_warmup_steps
         if warmup is None:
@@ -168,6 +169,7 @@ def finetune(
         name: task.features(splits[name], tokenizer, settings.lengths, labels, with_targets=True)
         for name in task.dev_splits
     }
+    # Before the objective and the evaluator, which need the loss and the score found here.
     task = task.for_training(training.features, dev[task.dev_splits[0]])
     scored = {name: splits[name].sha256() for name in task.dev_splits}
     recipe = settings.recipe(len(training))
@@ -294,6 +296,7 @@ def _training_data(
     `scored` are the hashes of the examples that the run is scored on, by split.
     """
     with devices.strategy.scope():
+        # XLA and TPUs compile anew for each shape; the scope tells whether this is for a TPU.
         is_static = run.jit_compile or shapes_must_be_static()
     return TrainingData(
         name=training.name,

@@ -109,6 +109,7 @@ def write_training_records(
     settings = made_with(task, tokenizer, lengths)
     examples_sha256 = split.sha256()
     record_folder.complete_commit(output_dir)  # Of an earlier command that was killed.
+    # Settings and examples are compared, not rows: where the folder is good, nothing is encoded.
     if not overwrite and storage.exists(os.path.join(output_dir, record_folder.MANIFEST)):
         there = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
         _check_same(
@@ -168,6 +169,7 @@ def _check_same(place: str, stored: dict[str, Any], expected: dict[str, Any], re
     """Raises UserError that names the first setting in which records differ from what is wanted."""
     for name in dict.fromkeys((*expected, *stored)):
         if stored.get(name) != expected.get(name):
+            # Hashes and lists of labels would fill the message.
             values = (f"{settings.get(name)!r:.24}" for settings in (stored, expected))
             raise UserError(
                 "{} was made with {} {}, and this command has {}. {}".format(

@@ -49,9 +49,11 @@ def spans(tags: Sequence[str]) -> list[Span]:
     """
     found: list[Span] = []
     first, before, kind_before = 0, _OUTSIDE, ""
+    # The last tag ends a span that reaches the end of the sentence.
     for number, tag in enumerate([*tags, _OUTSIDE]):
         prefix, kind = tag[0], _kind(tag)
         is_other = kind != kind_before
+        # Both conditions are seqeval's, which takes "." for outside as well.
         if (
             before in "ES"
             or (before in "BI" and prefix in "BSO")
@@ -124,6 +126,7 @@ def span_scores(
     # One row for each span that is in either; scores of the class "it is there".
     either = sorted(right | predicted)
     is_right, is_predicted = ([span in some for span in either] for some in (right, predicted))
+    # Without any span one row says "no" twice, and all scores are 0.
     precision, recall, f1, _ = sklearn.metrics.precision_recall_fscore_support(
         is_right or [False], is_predicted or [False], average="binary", zero_division=0
     )

@@ -55,6 +55,7 @@ def in_batch_loss(first: tf.Tensor, second: tf.Tensor, weights: tf.Tensor) -> tf
     cosine; rows of weight 0 are not candidates.
     """
     logits = _SCALE * tf.matmul(_unit(first), _unit(second), transpose_b=True)  # [B, B]
+    # [B] is added to each row, so that whole columns, which are the candidates, drop out.
     logits += -1e9 * tf.cast(tf.equal(weights, 0), tf.float32)
     return cross_entropy(logits, tf.range(tf.shape(logits)[0]))
 
@@ -85,4 +86,5 @@ def _shifted(values: tf.Tensor, by: int) -> tf.Tensor:
 
 
 def _unit(vectors: tf.Tensor) -> tf.Tensor:
+    # The epsilon is of the squared norm: 1e-12 of the norm, as where pairs are scored.
     return tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)

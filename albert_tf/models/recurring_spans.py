@@ -39,6 +39,7 @@ class AlbertSpanPretrainer(AlbertPretrainer):
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs, also=("masked_lm_positions",))
+        # The whole sequence, unlike in AlbertPretrainer: the head of spans reads every position.
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]  # [B, S, H]
         start, end = tf.unstack(self.span(hidden), axis=-1)

@@ -110,6 +110,7 @@ class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
         step = tf.cast(step, tf.float32)
         length = max(self.num_train_steps - self.decay_start, 1)
         left = tf.clip_by_value((self.num_train_steps - step) / length, 0.0, 1.0)
+        # `max` only avoids a division by 0: without a warm-up `risen` is not used.
         risen = tf.minimum(step / max(self.num_warmup_steps, 1), 1.0)
         return self.peak * (left if self.num_warmup_steps == 0 else tf.minimum(risen, left))
 

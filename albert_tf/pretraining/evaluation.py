@@ -188,6 +188,7 @@ def evaluate_run(
       UserError: there is no such run, or no checkpoint came.
     """
     config, must_not_change = run_folder.read(run_dir)
+    # Runs of earlier versions do not say their objective.
     objective = must_not_change.get("objective", MaskedWords.name)
     if objective != MaskedWords.name:
         raise UserError(

@@ -26,6 +26,7 @@ def example_writer(
     """
     tokenizer = load_tokenizer(data.vocab_file, **data.manifest["tokenizer"])
     folder = held_out.folders[0]
+    # A larger batch would be filled up with rows of weight 0, which would be shown as texts.
     batch_size = min(held_out.batch_size, read_manifest(folder)["num_records"])
     batches = pretraining_dataset(folder, batch_size, training=False)
 

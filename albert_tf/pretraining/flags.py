@@ -174,6 +174,7 @@ def data() -> PretrainingData:
             "train without records: name text files by --train_text."
         )
     fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
+    # The seed is also the run's, and decides the order of records.
     of_text = (fields | _READING) - {"seed", _FOR_RECORDS, *_FIXED_FOR_TEXT}
     if given := sorted(name for name in of_text if FLAGS[name].present):
         raise UserError(

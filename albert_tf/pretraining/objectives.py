@@ -109,6 +109,7 @@ class ReplacedTokens(MaskedWords):
         return with_noise(batches, seed, batch_size)
 
     def flops_per_token(self, sequence_length: int, num_predictions: int) -> float:
+        # The backward pass costs two forward ones.
         detection = 3 * encoder_flops_per_token(self._model.config, sequence_length)
         return super().flops_per_token(sequence_length, num_predictions) + detection
 
@@ -141,6 +142,7 @@ def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
         first, end = host_rows(batch_size, input_context)
 
         def add(number: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            # 2 keeps these numbers apart from the order of the records, which has [seed, 0].
             key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 2], tf.int64), number)
             shape = [batch_size, batch["masked_lm_ids"].shape[1]]
             noise = tf.random.stateless_uniform(shape, key)[first:end]
@@ -169,6 +171,7 @@ def detection_baselines(figures: dict[str, float]) -> dict[str, tuple[float, str
     if "replaced_share" not in figures:
         return {}
     share = figures["replaced_share"]
+    # 0 ln 0 counts as 0, its limit: a generator may be always right.
     entropy = -sum(part * math.log(part) for part in (share, 1 - share) if part > 0)
     return {
         "detection_loss": (entropy, "share of replaced tokens"),

@@ -125,7 +125,7 @@ class SentenceEmbedder:
         # text. The shorter they are, the more go into a batch.
         order = np.argsort(-lengths, kind="stable")
         while len(order):
-            longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)
+            longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)  # [CLS], [SEP].
             rows, order = np.split(order, [max(1, _BATCH_TOKENS // longest)])
             inputs = self._encode.pack(tf.gather(tokens, rows))
             if self.pooling.mode == "mean":

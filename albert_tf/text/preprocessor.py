@@ -149,6 +149,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         """The layer from what `get_config` returned; no file of the first one is needed."""
         arguments = dict(config)
         vocabulary, fingerprint = arguments.pop("vocabulary"), arguments.pop("fingerprint")
+        # By its hash: layers with the same vocabulary share one file.
         folder = f"{_MEMORY}/{fingerprint}"
         path = f"{folder}/{vocabulary['name']}"
         if not tf.io.gfile.exists(path):

@@ -97,10 +97,12 @@ def check_changes(
 
 def _kind(name: str, old: Any, new: Any) -> str | None:
     """The one of CHANGES that a flag's change belongs to; None: a run can go on with it."""
+    # From one decay of averages to another, the checkpoints hold the same variables.
     if name in ("optimizer", "bias_correction") or (name == "ema_decay" and 0 in (old, new)):
         return "optimizer"
     if name == "precision" and "mixed_float16" in (old, new):
         return "precision"
+    # A run that goes on does not need it any more, so that it may be left out.
     if name == "init_checkpoint" and new is not None:
         return "init_checkpoint"
     return None

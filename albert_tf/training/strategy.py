@@ -113,4 +113,5 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
 def _connect(address: str) -> None:
     """Raises OSError or ValueError where nothing listens at a grpc:// address."""
     place = urlsplit(address)
+    # 8470 is the usual port of Cloud TPUs.
     socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

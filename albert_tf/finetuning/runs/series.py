@@ -41,6 +41,7 @@ class Variant(NamedTuple):
     @property
     def folder(self) -> str:
         """Its folder within the series': learning_rate=1e-05_train_batch_size=16/seed-3."""
+        # Values as repr has them: two that differ never have one folder.
         point = "_".join(f"{name}={value!r}" for name, value in self.values.items())
         return os.path.join(point, f"seed-{self.seed}")
 

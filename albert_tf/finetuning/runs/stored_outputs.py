@@ -39,6 +39,7 @@ class Origin:
 def write_outputs(path: str, outputs: StoredOutputs, origin: Origin) -> None:
     """Writes a model's outputs and their origin to one file, atomically; makes its folder."""
     tf.io.gfile.makedirs(os.path.dirname(path))
+    # An array of text, which `np.load` reads with pickle refused.
     about = np.array(json.dumps(dataclasses.asdict(origin)))
     with atomic_files.writing(path) as file:
         np.savez(file, **outputs, **{_ABOUT: about})

@@ -55,6 +55,7 @@ class PairTask(TextTask):
 
     def as_in(self, metadata: Mapping[str, Any]) -> PairTask:
         scale = metadata.get("data_settings", {}).get("label_scale", 1.0)
+        # 1 is the default, and cannot be told from a scale that was given.
         return self if self.label_scale != 1 else dataclasses.replace(self, label_scale=scale)
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
@@ -69,6 +70,7 @@ class PairTask(TextTask):
             for text in (example.text_a, _second(example))
         ]
         encoded = encode_texts(texts, tokenizer, lengths.max_seq_length)
+        # As the options of a choice are, the two texts are one row of the inputs, [B, 2, S].
         return dataclasses.replace(encoded, num_choices=2)
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
@@ -96,6 +98,7 @@ class PairTask(TextTask):
             )
         share = self.text_mask_prob
         if share is None:
+            # Of a text and itself, hidden tokens make two different vectors, also without dropout.
             share = 0.0 if pairs else _OF_SINGLE_TEXTS
         scorer = SCORERS["pairs" if dev.targets else "retrieval"]
         return dataclasses.replace(self, loss=loss, text_mask_prob=share, scorer=scorer)
@@ -108,6 +111,7 @@ class PairTask(TextTask):
     ) -> StoredOutputs:
         """`cosines` float32 [N] and, where there are no labels, `reciprocal_ranks` float32 [N]."""
         vectors = outputs["mean_output"].astype(np.float32)  # [N, 2, H]
+        # A vector of zeros stays zeros, and its cosines are 0, not NaN.
         vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
         first, second = vectors[:, 0], vectors[:, 1]
         stored = {"cosines": (first * second).sum(axis=-1)}

@@ -94,7 +94,7 @@ class SquadAnswers(NamedTuple):
 def window_settings(lengths: LengthSettings) -> WindowSettings:
     """Sizes of windows, which have to overlap: lengths that suit sentences are refused."""
     settings = WindowSettings(lengths.max_seq_length, lengths.doc_stride, lengths.max_query_length)
-    room = lengths.max_seq_length - lengths.max_query_length - 3
+    room = lengths.max_seq_length - lengths.max_query_length - 3  # [CLS] and two [SEP].
     if room < lengths.doc_stride:
         raise UserError(
             f"--max_seq_length={lengths.max_seq_length} has room for {room} pieces of the context "

@@ -55,6 +55,7 @@ def best_answers(
     totals = spans.start_scores + spans.end_scores
     # Stable: spans of one score keep their order, earlier windows first.
     order = np.lexsort((-totals, numbers))
+    # A question without a candidate has two equal bounds, and so an empty part.
     bounds = np.searchsorted(numbers[order], np.arange(len(windows.examples.questions) + 1))
     return {
         question.id: _distinct(windows, spans, order[bounds[i] : bounds[i + 1]], settings)
@@ -69,6 +70,7 @@ def _distinct(
     kept: dict[str, int] = {}
     for i in order:
         text = answer_text(windows, spans.windows[i], spans.starts[i], spans.ends[i])
+        # Several spans may give one text; the best of them is kept.
         kept.setdefault(text, i)
         if len(kept) == settings.n_best_size:
             break
@@ -76,6 +78,7 @@ def _distinct(
         return [ScoredAnswer("", 1.0, NO_CANDIDATE_SCORE, NO_CANDIDATE_SCORE)]
     chosen = list(kept.values())
     starts, ends = spans.start_scores[chosen], spans.end_scores[chosen]
+    # Less the highest sum, since exp of a large logit would be infinite.
     weights = np.exp(starts + ends - (starts + ends).max())
     columns = (weights / weights.sum(), starts, ends)
     return [ScoredAnswer(*row) for row in zip(kept, *(column.tolist() for column in columns))]

@@ -154,6 +154,7 @@ def _allowed(
     has_most = np.zeros((len(rows), int(lengths.max(initial=1))), bool)
     for row, window in enumerate(rows):
         has_most[row, : windows.lengths[window]] = windows.max_context[window]
+    # Clipped, so that starts outside can be looked up; `kept` is False for them already.
     kept &= np.take_along_axis(has_most, np.clip(starts, 0, has_most.shape[1] - 1), axis=1)
     row, place = np.nonzero(kept)
     first_pieces = windows.starts[rows][row]

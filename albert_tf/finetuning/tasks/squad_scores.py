@@ -17,6 +17,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 def normalize_answer(text: str) -> str:
     """A text without case, ASCII punctuation and articles: "The  U.S. of a-B" -> "us of ab"."""
+    # In the official script's order: without its hyphen "a-b" is one word, and has no article.
     text = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
@@ -172,6 +173,7 @@ def _best_threshold(
         if question.answers:
             current += scores[question.id]
         elif predictions[question.id]:
+            # The question's point, which it had as long as it was not answered.
             current -= 1.0
         # A threshold cannot separate questions of equal odds; the official script tries it, too.
         if current > best:

@@ -89,6 +89,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
         details: list[tuple[float, ...]] = []
         for example, num_kept in zip(sentences.examples, sentences.num_kept.tolist()):
             num_cut = len(example.words) - num_kept
+            # Scores compare all words of the file, so that one that was cut off needs a tag, too.
             values.append((*itertools.islice(names, num_kept), *[OUTSIDE] * num_cut))
             details.append((*itertools.islice(highest, num_kept), *[0.0] * num_cut))
         return Predictions(values, of_words.probabilities, details)

@@ -108,6 +108,7 @@ class Reporter:
             for kind, values in (details or {}).items():
                 for name, value in values.items():
                     tf.summary.scalar(f"{kind}/{name}", value)
+        # Not `now`: the writing of the report is not time of training.
         self._last_step, self._last_time = step, time.monotonic()
 
     def evaluation(self, step: int, metrics: dict[str, float]) -> None:
