@@ -57,6 +57,7 @@ def _lengths(path: str) -> tuple[int, int]:
                 "records."
             ) from None
         found = tf.train.Example.FromString(serialized).features.feature
+        # Only names count here: S and P are not known yet.
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
         if not needed <= set(found):
             raise UserError(
@@ -123,6 +124,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         sentence_objective=sentence_objective,
         masking="static",
     )
+    # The manifest comes last: it has the hashes of these files, and makes the folder one of data.
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
     atomic_files.write_bytes(os.path.join(data, file_names.SETTINGS), tokenizer.settings_json())
     counts = statistics.label_counts_json()

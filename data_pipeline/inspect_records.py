@@ -33,7 +33,7 @@ def define_flags() -> None:
 
 def _wants_color() -> bool:
     if FLAGS.color == "auto":
-        return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return sys.stdout.isatty() and "NO_COLOR" not in os.environ  # See no-color.org.
     return FLAGS.color == "always"
 
 
@@ -45,6 +45,7 @@ def main() -> None:
     print(features.schema_text(features.schema_of(manifest)))
     vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
+    # The manifest may lack the file's hash, which `sealed` lets people delete after a change.
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     wanted = max(FLAGS.num_records, FLAGS.measure)

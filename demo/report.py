@@ -173,6 +173,7 @@ def _draw(
         ]
         points = [point for point in points if math.isfinite(point[1])]
         if points:
+            # Matplotlib leaves labels that begin with an underscore out of a legend.
             name = "_" if label is None else f"{label} {split}".strip()
             axes.plot(*zip(*points), style, color=color, label=name, linewidth=1.1, markersize=4)
 

@@ -113,6 +113,7 @@ def predict_rest(
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout) as response:
             text = response.read()
+    # HTTPError and TimeoutError are OSErrors as well, so that they go before it.
     except urllib.error.HTTPError as error:
         raise UserError(f"{address} answered {error.code}: {_body_of(error)}") from None
     except TimeoutError:

@@ -40,6 +40,7 @@ class FreshProcess:
 
     def __init__(self, python: str = sys.executable, paths: Sequence[str] | None = None) -> None:
         self._owner = os.getpid()
+        # Not a pipe: the process would wait when it is full, since only its last words are read.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
         environment = {
             **os.environ,

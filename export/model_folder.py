@@ -88,6 +88,7 @@ def open_model(
       UserError: a file is missing, or vocabulary, labels or length do not fit the model.
     """
     vocab_file = native.vocabulary_file(model_dir)
+    # Settings given by hand are in this file, too, by which the copy below is loaded.
     settings = load_tokenizer(vocab_file, **(by_hand or {})).settings_json()
     atomic_files.write_bytes(os.path.join(folder, file_names.SETTINGS), settings)
     vocab_name, config = os.path.basename(vocab_file), os.path.join(model_dir, native.CONFIG_FILE)

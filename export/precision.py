@@ -59,6 +59,7 @@ class StoredMatrix(tf.Module):
         del name
         rows = tf.gather(self._stored, indices)
         scales = self._scales
+        # A single row of scales is of the columns, the same for all rows.
         if scales is not None and scales.shape[0] > 1:
             scales = tf.gather(scales, indices)
         return self._expand(rows, scales)

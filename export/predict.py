@@ -110,6 +110,7 @@ def read_rows(path: str) -> list[Row]:
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")
     try:
+        # Editors of Windows begin files with a byte order mark, which is not of the text.
         text = storage.read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8; convert the file.") from None

@@ -64,7 +64,9 @@ def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str
             'python -c "import tensorflow_hub as hub, tensorflow_text; '
             f"print(hub.load('{path}')(['some text']))\""
         )
+    # Docker takes a relative path for the name of a volume.
     folder = output_dir.rstrip("/") if "://" in output_dir else os.path.abspath(output_dir)
+    # The name is a part of URLs.
     name = re.sub(r"[^\w.-]", "_", os.path.basename(folder))
     model, volume = shlex.quote(f"{name}={folder}"), shlex.quote(f"{folder}:/models/{name}")
     return (

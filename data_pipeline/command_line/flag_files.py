@@ -55,7 +55,7 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
     """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
     path = os.path.expanduser(path)  # The shell leaves the ~ of --flagfile=~/a.
-    if not storage.exists(path):
+    if not storage.exists(path):  # A file of one's own goes before a recipe.
         path = shared_files.recipe(path)
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")

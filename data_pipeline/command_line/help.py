@@ -20,6 +20,7 @@ def help_text(program: ModuleType, full: bool) -> str:
     """
     parts = [inspect.cleandoc(program.__doc__ or "")]
     shown = [flag for flag in flags.defined() if full or not flag.expert]
+    # A group can be continued later, and `groupby` joins neighbors only.
     by_group = itertools.groupby(sorted(shown, key=_place), lambda flag: flag.group)
     for title, found in by_group:
         parts.append("\n".join([f"{title}:", *map(flag_help, found)]))

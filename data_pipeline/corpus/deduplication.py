@@ -24,6 +24,7 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
             ).digest(),
             "little",
         )
+        # Its report is dropped: problems count where records are made of the same block.
         for raw in raw_documents(block, corpus, ReadReport())
     ]
 
@@ -48,6 +49,7 @@ class SeenDigests:
         values = np.array(digests, np.uint64)
         known = np.zeros(len(values), bool)
         for array in self._sorted:
+            # A number above all in the array has its place behind the last, where nothing is.
             known |= array[np.minimum(np.searchsorted(array, values), len(array) - 1)] == values
         found = []
         for i, (digest, is_known) in enumerate(zip(digests, known.tolist())):

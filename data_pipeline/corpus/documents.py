@@ -96,6 +96,7 @@ def documents_of_block(
 
 def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
     """Number of documents in a block, those without a useful sentence included."""
+    # With a report of its own: the problems are counted when records are made of the block.
     return sum(1 for _ in raw_documents(block, corpus, ReadReport()))
 
 

@@ -150,7 +150,7 @@ def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
 def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
     errors = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
     if extension == ".bz2":
-        return (*errors, OSError)
+        return (*errors, OSError)  # BZ2File raises a plain one for bad data.
     if extension == ".zst":
         import zstandard
 
@@ -219,7 +219,7 @@ class TextStream:
 
     def __exit__(self, *unused_error) -> None:
         self._stream.close()
-        self._raw.close()
+        self._raw.close()  # GzipFile and its like leave it open.
 
     def take_stored_bytes(self) -> int:
         """Stored bytes read since the last call."""

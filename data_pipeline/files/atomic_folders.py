@@ -22,17 +22,20 @@ def replacing(directory: str) -> Iterator[str]:
     """A context with an empty folder to fill. At its end the folder takes the place of `directory`,
     if there is one; after an error `directory` is what it was.
     """
+    # "model/" would have its successor inside it, "model/.new".
     directory = directory.rstrip("/")
     settle(directory)
     new, old = f"{directory}.new", f"{directory}.old"
     storage.make_folder(new)
     try:
         yield new
+        # Before the rename, after which a crash of the machine could leave names of empty files.
         atomic_files.sync_tree(new)
         if storage.exists(directory) and not _exchange(new, directory):
             storage.rename(directory, old)  # From here to the next rename, `existing` finds it.
         if not storage.exists(directory):
             storage.rename(new, directory)
+        # The rename itself is safe only when the folder above is.
         atomic_files.sync(os.path.dirname(directory))
     finally:
         settle(directory)

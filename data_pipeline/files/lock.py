@@ -72,6 +72,7 @@ def _opened(folder: str, path: str, flag: str) -> IO[str]:
     while True:
         _make(folder, flag)
         with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
+            # Not "w", which would empty the file, with the name of a holder, before it is locked.
             file = stack.enter_context(open(path, "a+"))
             _lock(file, folder, flag)
             # Otherwise the locked file is not the one of that name: its last holder removed it.

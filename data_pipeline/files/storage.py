@@ -148,6 +148,7 @@ def names_in(folder: str) -> list[str]:
     if not exists(folder):
         return []
     names = _gfile().listdir(folder) if is_remote(folder) else os.listdir(folder)
+    # TensorFlow ends the names of folders in a bucket with a slash.
     return sorted(name.rstrip("/") for name in names)
 
 

@@ -136,6 +136,7 @@ def _labels(
     element: Mapping[str, Any], name: str, class_names: Sequence[str] | None, place: str
 ) -> tuple[str, ...]:
     """The labels of an example that may have several."""
+    # `_column` refuses lists: it is called for its error about a missing column alone.
     values = element[name] if name in element else _column(element, name, place)
     if not isinstance(values, (np.ndarray, list, tuple)) or np.ndim(values) != 1:
         raise UserError(

@@ -198,6 +198,7 @@ def _read(
             values[name].append(part)
             sizes[name].append(found.row_lengths().numpy())
     return (
+        # Batches of a column may have different small types, of which the largest holds all.
         {name: np.concatenate(parts) for name, parts in values.items()},
         {name: np.concatenate(parts) for name, parts in sizes.items()},
     )

@@ -20,7 +20,7 @@ from data_pipeline.finetuning.examples import ChoiceExample, TextExample
 from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
-_MIN_LENGTH = 5  # Two pieces of text beside [CLS], [SEP] and [SEP].
+_MIN_LENGTH = 5  # [CLS], [SEP], [SEP] and two pieces of text.
 MAX_QA_LENGTH = 128
 # All of Unicode's characters that normalization writes as "_".
 LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")

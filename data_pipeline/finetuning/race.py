@@ -51,7 +51,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
 
 def _paths(folder: str) -> list[str]:
     """The files of a level: one a passage, or else all.txt."""
-    # Archives made on a Mac hold files such as ._10229.txt beside the passages.
+    # Archives made on a Mac hold files such as ._10229.txt next to the passages.
     names = [
         name
         for name in storage.names_in(folder)

@@ -98,6 +98,7 @@ class _Reader:
 
     def place(self, near: str = "") -> str:
         """File and line on which `near`, a JSON string, stands first: "dev.json:12"."""
+        # Files write letters beyond ASCII as they are, or as escapes.
         quoted = (json.dumps(near, ensure_ascii=ascii_) for ascii_ in (False, True))
         found = max(map(self._text.find, quoted)) if near else 0
         return f"{self.path}:{self._text.count(chr(10), 0, max(found, 0)) + 1}"

@@ -116,6 +116,7 @@ def encode_tagged(
 
     rows = np.repeat(np.arange(len(examples)), [len(example.words) for example in examples])
     lengths = np.zeros(len(examples), np.int64)
+    # `lengths[rows] += word_lengths` would add the last word of each sentence only.
     np.add.at(lengths, rows, word_lengths)
     begins = np.cumsum(lengths) - lengths  # Of sentences among the pieces of all of them.
     places = np.cumsum(word_lengths) - word_lengths - begins[rows]

@@ -122,7 +122,7 @@ def parse_json(text: str, path: str) -> Any:
         return value
     written = json.dumps(value, ensure_ascii=False)
     repaired = replace_surrogates(written)
-    if repaired == written:
+    if repaired == written:  # Both halves were there, and json.loads joined them.
         return value
     warn_once(f"{path}: halves of surrogate pairs, such as \\ud83d alone, are read as U+FFFD")
     return json.loads(repaired)

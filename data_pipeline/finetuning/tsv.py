@@ -15,7 +15,7 @@ from data_pipeline.finetuning.text_files import (
     text_columns,
 )
 
-# More different numbers than this as labels, some of them with a fraction, are no classes.
+# More different numbers than this as labels, some of them with a fraction, are not classes.
 _MAX_NUMBERS = 20
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+")
 

@@ -106,6 +106,7 @@ def create_pretraining_data(
     if manifest:
         return manifest
     tokenizer = plan.job.load_tokenizer()
+    # A pipeline that runs elsewhere gives nothing back: its result comes as a file.
     results_path = os.path.join(plan.job.folder, f"results-{plan.fingerprint}.json")
     try:
         with pipeline:
@@ -131,7 +132,7 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
         pipeline
         | "Number of groups" >> beam.Create([len(plan.groups)])
         | "Groups of files" >> beam.FlatMap(_numbers)
-        | "Spread groups" >> beam.Reshuffle()
+        | "Spread groups" >> beam.Reshuffle()  # Otherwise fused: one worker would make all.
     )
     if plan.job.corpus.deduplicate:
         firsts = (
@@ -141,6 +142,7 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
             | "Places" >> beam.Values()
             | "By group" >> beam.Map(lambda place: (place.group, place))
         )
+        # The key brings in groups without any first document, too: their problems are counted.
         results = (
             {"group": groups | "Key" >> beam.Map(lambda group: (group, None)), "first": firsts}
             | "Join" >> beam.CoGroupByKey()

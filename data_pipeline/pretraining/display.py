@@ -89,6 +89,7 @@ class Distributions:
         self.same += int(np.count_nonzero(inputs == labels))
         self.swapped += int(batch["sentence_order_labels"].sum())
         goes_on = (np.diff(positions) == 1) & (np.diff(rows) == 0)
+        # The first label begins a run, if there is one.
         run_starts = np.flatnonzero(np.concatenate([[True], ~goes_on])) if len(rows) else rows
         sizes = np.diff(np.concatenate([run_starts, [len(rows)]]))
         self.runs += np.bincount(np.minimum(sizes, _LONGEST_RUN), minlength=_LONGEST_RUN + 1)[1:]

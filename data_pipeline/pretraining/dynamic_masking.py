@@ -25,7 +25,7 @@ GROUP = 64
 DRAWS = "numpy, groups of 64 rows"
 # Keeps generators apart from those that make records, whose seeds are numbers as well.
 _OF_MASKS = (1,)
-_NONE = np.zeros(1, np.int64)
+_NONE = np.zeros(1, np.int64)  # For boundaries, at which masking does not look.
 
 
 class DynamicMasking:
@@ -60,6 +60,7 @@ class DynamicMasking:
         ids = columns["token_ids"]
 
         def mask(number: np.ndarray, *records: np.ndarray) -> list[np.ndarray]:
+            # NumPy makes no generator of a negative number, which a seed may be.
             found = self._mask((seed % (1 << 64), int(number), first_row // GROUP), *records)
             return [found[output.name].astype(_dtype(output).name) for output in self._outputs]
 
@@ -75,6 +76,7 @@ class DynamicMasking:
             ],
             [_dtype(output) for output in self._outputs],
         )
+        # numpy_function gives no shapes, and XLA compiles for fixed ones.
         num_rows = columns["num_tokens_a"].shape[0]
         return {
             output.name: tf.ensure_shape(array, [num_rows, output.length])

@@ -70,5 +70,6 @@ class MergedResults:
         merged.text_bytes = value["text_bytes"]
         for name, files in value["files"].items():
             merged._files[name] = json.dumps(files).encode("utf-8")
+        # JSON makes lists of them, which Python does not compare with tuples.
         merged._examples = [tuple(example) for example in value["examples"]]
         return merged

@@ -69,6 +69,7 @@ class DocumentPacker:
         """Start and end of each record, among the ids."""
         # The first record is of any length, so that each copy of the text is cut at other places.
         count = len(self._starts)
+        # As many targets as sentences are enough: each record takes one at least.
         targets = target_lengths(rng, count, self._limit, self._short_seq_prob)
         targets[:1] = target_lengths(rng, 1, self._limit, 1.0)
         first = 0
@@ -76,6 +77,7 @@ class DocumentPacker:
             if first == count:
                 return
             last = bisect.bisect_right(self._ends, self._starts[first] + target, first)
+            # Targets may be short, and sentences were cut to the limit only: a longer one is alone.
             last = max(last, first + 1)
             yield self._starts[first], self._ends[last - 1]
             first = last

@@ -59,6 +59,7 @@ def write_records(
     schema = features.pretraining_schema(
         settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
     )
+    # First, so that a wrong dataset leaves the folder, and what may be in it, alone.
     _check_columns(dataset, schema)
     # An earlier call may have been interrupted while it put files in place: its data are finished.
     record_folder.complete_commit(output_dir)
@@ -168,8 +169,8 @@ def _check_values(
     limits = {
         **dict.fromkeys(ids, vocab_size),
         "masked_lm_positions": settings.max_seq_length,
-        "num_tokens_a": settings.max_record_tokens + 1,
-        "token_boundary": 3 if settings.segments == "dynamic" else 2,
+        "num_tokens_a": settings.max_record_tokens + 1,  # A may be all of the record.
+        "token_boundary": 3 if settings.segments == "dynamic" else 2,  # 2: a sentence starts.
     }
     for feature in schema:
         values, lengths = columns[feature.name]
@@ -184,7 +185,7 @@ def _check_values(
                 f"and has {lengths[wrong[0]]}. Are the settings those that the examples were made "
                 "with?"
             )
-        limit = limits.get(feature.name, 2)
+        limit = limits.get(feature.name, 2)  # Masks, types, labels, weights.
         wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong as well.
         if len(wrong):
             example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
@@ -243,7 +244,7 @@ def _frames(
     statistics: RecordStatistics,
 ) -> Iterator[bytes]:
     """Examples in the bytes of a TFRecord file; they are counted in `statistics` on the way."""
-    for batch in dataset.ragged_batch(_AT_ONCE):
+    for batch in dataset.ragged_batch(_AT_ONCE):  # Lengths may differ.
         before = statistics.records["records"]
         columns = _columns(batch, schema, before)
         _check_values(columns, schema, settings, tokenizer.vocab_size, before)

@@ -19,7 +19,7 @@ def write_shard(chunks: Iterable[tuple[int, bytes]], path: str) -> dict[str, Any
     with atomic_files.writing(path) as file:
         for count, content in chunks:
             file.write(content)
-            digest.update(content)
+            digest.update(content)  # Here, so that the file is not read again.
             size += len(content)
             num_records += count
     return {"num_records": num_records, "bytes": size, "sha256": digest.hexdigest()}
@@ -32,6 +32,7 @@ def write_shards(
     and so on, and yields the manifest's entry of each: its name and `write_shard`'s fields.
     """
     for number in itertools.count():
+        # Asked before a file is opened: after a full last file there would be an empty one.
         first = next(frames, None)
         if first is None:
             return

@@ -44,11 +44,13 @@ def plain_space_ranges() -> tuple[tuple[int, int], ...]:
 def is_in(codes: tf.Tensor, ranges: Sequence[tuple[int, int]]) -> tf.Tensor:
     """Whether code points, int32 [N], are in inclusive ascending ranges: bool [N]."""
     bounds = np.array([(first, last + 1) for first, last in ranges], np.int32).ravel()
+    # The bounds ascend: behind an odd number of them, a code is inside a range.
     return tf.searchsorted(tf.constant(bounds), codes, side="right") % 2 == 1
 
 
 def first_of_run(flags: tf.Tensor, joined: tf.Tensor) -> tf.Tensor:
     """The beginnings of runs of True; bool [N] each. `joined`: it may go on from the one before."""
+    # Cut for texts without any character, where [False] alone would be one too many.
     before = tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
     return flags & ~(before & joined)
 
@@ -86,6 +88,7 @@ class Characters:
         starts = tf.cast(self.run_starts, tf.int32)
         runs = tf.cumsum(starts) - 1
         self._num_runs = tf.reduce_sum(starts)
+        # All that is not white space shares one more run, whose values mean nothing.
         self._runs = tf.where(self.is_space, runs, self._num_runs)
         self.run_firsts = self._of_run(tf.math.unsorted_segment_min, self.places)
         self.run_lasts = self._of_run(tf.math.unsorted_segment_max, self.places)
@@ -118,20 +121,23 @@ class Characters:
         count = tf.reduce_sum(tf.cast(begins, tf.int32))
         lasts = tf.math.unsorted_segment_max(tf.boolean_mask(self.places, is_word), word, count)
         rows = tf.boolean_mask(self.rows, begins)
+        # RE2's \s is the white space of ASCII alone, and `is_space` has all of Unicode's.
         spaces = graph_class(whitespace_ranges()) + "+"
         texts = tf.strings.split(tf.strings.regex_replace(self.text, spaces, " "), sep=" ")
         starts = tf.RaggedTensor.from_value_rowids(
             tf.boolean_mask(self.places, begins),
             rows,
-            nrows=tf.size(self.lengths, tf.int64),
+            nrows=tf.size(self.lengths, tf.int64),  # The last texts may have no word.
             validate=False,
         )
+        # White space at the edges of a text leaves empty strings there, which have no start.
         texts = starts.with_values(tf.boolean_mask(texts.flat_values, texts.flat_values != ""))
         return GraphWords(texts, starts, starts.with_values(lasts + 1))
 
     def bytes_at(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         """Bytes before places, int32 [P], in the texts `rows` [P]; at a text's end all of them."""
         at = tf.gather(self.begins, rows) + places
+        # The end of the last text is behind all characters: `gather` finds the 0, unused.
         starts = tf.concat([self.byte_starts, [0]], axis=0)
         found = tf.gather(starts, tf.minimum(at, tf.size(self.byte_starts)))
         all_bytes = tf.gather(tf.strings.length(self.text), rows)

@@ -13,10 +13,11 @@ from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.normalization import normalize
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
+# As in the command for spm_train in the README of google-research/albert.
 CONTROL_SYMBOLS = ["[CLS]", "[SEP]", "[MASK]"]
 USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
 _TRAINER_THREADS = 16  # SentencePiece's result depends on it, so it is the same on every machine.
-_MAX_SENTENCE_BYTES = 1 << 20
+_MAX_SENTENCE_BYTES = 1 << 20  # Longer ones are skipped; by default, from 4192 on.
 
 
 def learn_files(

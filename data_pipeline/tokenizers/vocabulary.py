@@ -79,6 +79,7 @@ def train_vocabulary(
         files = sentencepiece_vocabulary.learn_files(
             sentences, settings, vocab_size, character_coverage, input_sentence_size
         )
+    # Only now: the corpus is read while the vocabulary is learned.
     for example in report.examples:
         warn_once(example)
     fingerprint = hashlib.sha256(files[kind.STORED_NAME]).hexdigest()
@@ -92,6 +93,7 @@ def train_vocabulary(
         "problems": dict(report.problems),
         "problem_examples": report.examples,
     }
+    # The settings first: a vocabulary without them would be read by the default ones.
     files = {file_names.SETTINGS: settings.json_bytes(fingerprint), **files}
     _write(output_dir, files, manifest, replaced=existing)
     return os.path.join(output_dir, kind.STORED_NAME)

@@ -40,6 +40,7 @@ def word_counts(sentences: Iterable[str], settings: TokenizerSettings) -> collec
     some: list[str] = []
 
     def count() -> None:
+        # `split_words` is slow: below, it gets each different string once, not each occurrence.
         for text in set_ideographs_apart(some, space_chinese):
             counts.update(text.split())
         some.clear()
@@ -67,6 +68,7 @@ def _alphabet(words: Mapping[str, int], coverage: float) -> set[str]:
         for character in word:
             counts[character] += times
     wanted, alphabet = coverage * sum(counts.values()), set()
+    # Ties go by the character, so that the order of the text does not matter.
     for character, times in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if wanted <= 0:
             break
@@ -84,6 +86,7 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
     """
     alphabet = _alphabet(words, character_coverage)
     alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)
+    # Longer words, and words with a rarer character, are unknown as a whole: no piece serves them.
     rest = {
         word: times
         for word, times in words.items()
@@ -100,6 +103,8 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
             f"--vocab_size={vocab_size} is too small: the characters of the text alone need "
             f"{vocab_size - room}. Raise --vocab_size or lower --character_coverage."
         )
+    # To SentencePiece a character behind the word mark is a merged piece, which is left out here:
+    # as many as there are characters are asked for in excess.
     longer = _merged_pieces(rest, room + len(characters))[:room] if rest else []
     if len(longer) < room:
         raise UserError(
@@ -122,8 +127,10 @@ def _merged_pieces(words: Mapping[str, int], merges: int) -> list[str]:
             model_writer=model,
             model_type="bpe",
             vocab_size=len(set().union(*words)) + 2 + merges,  # With <unk> and the word mark.
-            hard_vocab_limit=False,
-            character_coverage=1.0,
+            hard_vocab_limit=False,  # Fewer pieces are refused by `learn_pieces`.
+            character_coverage=1.0,  # `_alphabet` has chosen.
+            # Words are cleaned and split already, as the tokenizer does it: with more of that,
+            # pieces would be learned that it has no use for.
             normalization_rule_name="identity",
             split_by_unicode_script=False,
             split_by_number=False,

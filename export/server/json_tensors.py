@@ -34,6 +34,7 @@ def columns_of(rows: Sequence[Any], infos: Infos) -> dict[str, list[Any]]:
 
 def by_name(value: Any, infos: Infos) -> Mapping[str, Any]:
     """Values by input name; a value without a name is that of the only input."""
+    # In TF Serving's JSON {"b64": ...} is a string of bytes, not an input of that name.
     if isinstance(value, dict) and set(value) != {"b64"}:
         return value
     if len(infos) != 1:
@@ -98,7 +99,7 @@ def to_example(features: Mapping[str, Any]) -> tf.train.Example:
     example = tf.train.Example()
     for name, value in features.items():
         values = value if isinstance(value, list) else [value]
-        kinds = {type(element) for element in values}
+        kinds = {type(element) for element in values}  # Not isinstance: true is an int.
         try:
             feature = example.features.feature[name]
             if kinds <= {int}:

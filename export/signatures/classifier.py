@@ -109,6 +109,7 @@ def expected(loaded: LoadedModel) -> Expected:
         values, probabilities, _ = found.predictions
         outputs = {"logits": found.outputs["logits"], "probabilities": probabilities}
         if threshold is not None:
+            # Where rounding may decide on a label, the labels are not compared.
             if (np.abs(probabilities - threshold) > finetuned.TIE).all():
                 names = [text_array([*itertools.compress(loaded.labels, row)]) for row in values]
                 outputs["labels"] = padded(names, b"")

@@ -49,6 +49,7 @@ class EmbeddingModule(TextModule):
         """
         text_a, text_b = same_rows(text_a=text_a, text_b=text_b)
         first, second = (self.answer(self.text_encoder(text)) for text in (text_a, text_b))
+        # The vectors have length 1, so that the sum of products is the cosine.
         return {
             "similarity": tf.reduce_sum(first["embedding"] * second["embedding"], axis=1),
             "pooled_similarity": tf.reduce_sum(first["pooled"] * second["pooled"], axis=1),

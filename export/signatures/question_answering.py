@@ -185,6 +185,7 @@ def _with_null(answer: Tensors, null_score: tf.Tensor, threshold: float | None) 
     answer = {**answer, "null_score": null_score}
     if threshold is None:
         return answer
+    # Compared in float32, the threshold would be rounded; fine-tuning compares in float64.
     is_answered = tf.cast(null_score, tf.float64) <= threshold
     answer["answer"] = tf.where(is_answered, answer["answer"], "")
     for name in ("start", "end", "byte_start", "byte_end"):

@@ -99,6 +99,7 @@ def _by_text(
     num_answers = np.zeros([len(best)], np.int32)
     has_ties = False
     for row, found in enumerate(best.values()):
+        # One more than is served: the last of them and the next may be close.
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
         has_ties |= bool((np.abs(np.diff(scores)) < finetuned.TIE).any())
         for column, each in enumerate(found[:N_BEST]):

@@ -41,6 +41,7 @@ def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
 
     def divide(some: tf.Tensor) -> tf.data.Dataset:
         sizes = tf.strings.length(some)
+        # In int64: 128 documents may hold more bytes than int32 can count.
         before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
         places = tf.range(tf.shape(some)[0])
         block = tf.gather(before, places // _NEIGHBORS * _NEIGHBORS) // BLOCK_BYTES
@@ -52,7 +53,7 @@ def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
     return documents.batch(_DOCUMENTS).flat_map(divide).enumerate()
 
 
-@tf.autograph.experimental.do_not_convert
+@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
 def pretraining_examples(
     documents: tf.data.Dataset,
     tokenizer: Tokenizer,
