@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import random
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ def question(number: int, context: list[str], rng: random.Random, words: list[st
 
 @pytest.mark.long
 def test_the_training_set_of_squad_2_takes_less_than_2_gb(tmp_path):
+    if not Path("/proc/self/status").exists():
+        pytest.skip("SKIPPED: this system does not list its processes in /proc")
     write(tmp_path / "train.json", PARAGRAPHS, QUESTIONS)
     write(tmp_path / "dev.json", 2, 6)
     command = [
@@ -56,9 +59,17 @@ def test_the_training_set_of_squad_2_takes_less_than_2_gb(tmp_path):
         *("--preset=albert-tiny", f"--vocab_file={VOCABULARY}", "--max_seq_length=384"),
         *("--num_train_steps=1", "--train_batch_size=8", f"--output_dir={tmp_path}/run"),
     ]
-    program = subprocess.Popen(command, cwd=ROOT)
-    _, status, usage = os.wait4(program.pid, 0)
-    program.returncode = os.waitstatus_to_exitcode(status)
+    program, peak = subprocess.Popen(command, cwd=ROOT), 0
+    # Not `ru_maxrss` of `os.wait4`, which counts the memory of this process at the fork as well.
+    while program.poll() is None:
+        peak = max(peak, peak_bytes(program.pid))
+        time.sleep(0.05)
     assert program.returncode == 0
-    assert usage.ru_maxrss * 1024 < 2e9
-    print(f"peak: {usage.ru_maxrss / 1024:.0f} MiB")
+    assert 2e8 < peak < 2e9
+    print(f"peak: {peak / 2**20:.0f} MiB")
+
+
+def peak_bytes(pid: int) -> int:
+    """The largest memory of a process so far; 0 once it has ended."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) * 1024 if found else 0
