@@ -210,7 +210,7 @@ def test_recomputation_changes_nothing(kind):
     )
     for one, other in zip(left, right):
         if one is not None:
-            np.testing.assert_allclose(one, other, atol=1e-5, rtol=1e-5)  # Sums in another order.
+            np.testing.assert_allclose(one, other, atol=1e-5)  # Sums in another order.
     gradients(kind, frugal, batch, training=True)  # Draws its own seed.
 
 
