@@ -20,6 +20,7 @@ from data_pipeline.corpus.sentences import split_sentences
 _WORDS = 8  # The shortest sentence that counts, and the length of the n-grams.
 _SHARE, _NGRAMS = 0.3, 15  # A paragraph with so many known n-grams resembles a set.
 _FACTORS = np.random.default_rng(0).integers(1 << 63, size=_WORDS, dtype=np.uint64) | np.uint64(1)
+_GREATEST = np.array([np.iinfo(np.uint64).max])
 
 
 def define_set_flag() -> None:
@@ -53,6 +54,7 @@ class EvaluationSets:
                     ngrams.append(found)
                     self._sentences[int(found[0])].append((pattern, f" {' '.join(sentence)} "))
                     self._count[pattern] += 1
+        ngrams.append(_GREATEST)  # So that searchsorted finds a place for every n-gram.
         self._known = np.unique(np.concatenate(ngrams))
 
     def _ngrams(self, text: Sequence[str]) -> np.ndarray:
@@ -70,8 +72,7 @@ class EvaluationSets:
         text = words(paragraph)
         ngrams = self._ngrams(text)
         places = np.searchsorted(self._known, ngrams)
-        known = np.append(self._known, 0)[places] == ngrams
-        known &= ngrams > 0
+        known = (self._known[places] == ngrams) & (ngrams > 0)
         number = int(np.count_nonzero(known))
         if not number:
             return set()
