@@ -1,40 +1,58 @@
-"""An ensemble of five runs distilled into one, beside plain fine-tuning: a CSV with a row a run.
+"""An ensemble distilled into one model, and four layers into fewer, beside plain fine-tuning.
 
     python -m experiments.distillation --data_dir=glue --output_dir=work/distilled --tasks=mrpc
 
-Rows that the CSV has are skipped, so that the table grows over many sittings; of the runs, only the
-plain ones have to stay. The score is the last model's on dev, by which nothing was chosen.
+Runs that --rows has are skipped, so that the table grows over many sittings. The score is the last
+model's on dev, by which nothing was chosen.
 """
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from albert_tf.errors import UserError
 from albert_tf.pretrained.loading import locate
+from albert_tf.training import run_folder
+from benchmarks.tables import chosen
 from data_pipeline.command_line import flags, run_binary
+from experiments.programs import run_program
+from experiments.tables import append_row, markdown_table, read_rows, replace_table
+from experiments.weights.intervals import t_interval
 
 FLAGS = flags.FLAGS
 MODEL = "albert-small-en"
-FIELDS = ("task", "cell", "seed", "score", "minutes", "commit")
 SST2_EXAMPLES = 10_000
-# Cell -> (number of layers, --distillation; None: plain; teacher: answers of the five, or one run).
+
+
+class Cell(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+      layers: of the student, which begins with the weights of MODEL.
+      terms: --distillation; "": plain fine-tuning.
+      against: the plain cell that it is compared with.
+      of_one: the teacher is the plain run with the same seed, not the answers of all of them.
+    """
+
+    layers: int
+    terms: str = ""
+    against: str = ""
+    of_one: bool = False
+
+
 CELLS = {
-    "plain": (4, None, None),
-    "ensemble": (4, "logits:1", "answers"),
-    "ensemble and labels": (4, "logits:1,labels:1", "answers"),
-    "2 layers": (2, None, None),
-    "2 layers taught": (2, "logits:1,relations:1", "run"),
-    "1 layer": (1, None, None),
-    "1 layer taught": (1, "logits:1,relations:1", "run"),
+    "plain": Cell(4),
+    "ensemble": Cell(4, "logits:1", "plain"),
+    "ensemble and labels": Cell(4, "logits:1,labels:1", "plain"),
+    "2 layers": Cell(2),
+    "2 layers taught": Cell(2, "logits:1,relations:1", "2 layers", of_one=True),
+    "1 layer": Cell(1),
+    "1 layer taught": Cell(1, "logits:1,relations:1", "1 layer", of_one=True),
 }
 
 
@@ -42,102 +60,109 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Experiment")
     flags.DEFINE_string("data_dir", None, "GLUE's root.", required=True)
-    flags.DEFINE_string("output_dir", None, "Folder of runs.csv and of the runs.", required=True)
-    flags.DEFINE_list("tasks", ["mrpc", "sts-b", "sst-2"], "Tasks, in this order.")
-    flags.DEFINE_list("cells", list(CELLS)[:3], f"Rows of the table, of: {', '.join(CELLS)}.")
+    flags.DEFINE_list("tasks", ["mrpc", "sts-b", "sst-2"], "Tasks of GLUE, in this order.")
+    flags.DEFINE_string("cell", "", "Regular expression for rows of the table, such as ^2.")
     flags.DEFINE_integer("seeds", 5, "Number of runs of each cell, and of the ensemble.", 1, 100)
     flags.DEFINE_integer("epochs", 3, "Passes over the examples, in all cells.", 1, 100)
-    flags.DEFINE_float("max_minutes", 1e6, "Minutes after which no other run is begun.")
+    flags.group("Results")
+    flags.DEFINE_string("output_dir", None, "Folder of the runs.", required=True)
+    flags.DEFINE_string("rows", "docs/distillation.csv", "File with a row for each finished run.")
+    flags.DEFINE_string("document", None, "Document whose table of this name is replaced.")
 
 
 def main() -> None:
-    output, start = Path(FLAGS.output_dir), time.monotonic()
-    output.mkdir(parents=True, exist_ok=True)
-    if unknown := [cell for cell in FLAGS.cells if cell not in CELLS]:
-        raise UserError(f"--cells={unknown[0]} is not one of {', '.join(CELLS)}.")
-    cells = itertools.product(FLAGS.tasks, FLAGS.cells, map(str, range(FLAGS.seeds)))
-    done = {key(row) for row in rows(output)}
-    for task, cell, seed in (each for each in cells if each not in done):
-        if (time.monotonic() - start) / 60 > FLAGS.max_minutes:
-            print("The time is over: give the command again to go on.")
-            break
-        run(output, sst2_beginning(output) if task == "sst-2" else FLAGS.data_dir, task, cell, seed)
-    print(table(rows(output)))
+    rows = Path(FLAGS.rows)
+    done = {(row["task"], row["cell"], int(row["seed"])) for row in read_rows(rows)}
+    cells = chosen("cell", FLAGS.cell, CELLS)
+    for task, name, seed in itertools.product(FLAGS.tasks, cells, range(FLAGS.seeds)):
+        if (task, name, seed) not in done:
+            began, score = time.monotonic(), run(task, name, seed)
+            row = {"task": task, "cell": name, "seed": seed, "score": f"{score:.4f}"}
+            minutes = f"{(time.monotonic() - began) / 60:.1f}"
+            commit = run_folder.environment().get("git_revision", "")[:12]
+            append_row(rows, {**row, "minutes": minutes, "commit": commit})
+    table = markdown_table(table_rows(read_rows(rows)))
+    print(f"\n{table}")
+    if FLAGS.document:
+        replace_table(Path(FLAGS.document), "distillation", table)
 
 
-def run(output: Path, data: str, task: str, cell: str, seed: str) -> None:
-    """One run, whose row is appended to the CSV."""
-    layers, terms, teacher = CELLS[cell]
-    begun, folder = time.monotonic(), output / task / cell.replace(" ", "_")
-    common = [f"--task={task}", f"--data_dir={data}", f"--output_dir={folder / seed}"]
+def run(task: str, name: str, seed: int) -> float:
+    """Makes one run; its score."""
+    cell, folder = CELLS[name], run_path(task, name, seed)
+    data = sst2_beginning() if task == "sst-2" else FLAGS.data_dir
+    common = [f"--task={task}", f"--data_dir={data}", f"--output_dir={folder}"]
     training = [f"--init_checkpoint={MODEL}", f"--seed={seed}", "--learning_rate=1e-4"]
-    training += [f"--num_train_epochs={FLAGS.epochs}"]
-    source = locate(MODEL)
-    if layers != source.config().num_hidden_layers:  # Shared: the same layer, applied less often.
-        config = output / f"{layers}_layers.json"
-        source.config().replace(num_hidden_layers=layers).to_json_file(str(config))
+    training += [f"--num_train_epochs={FLAGS.epochs}", "--precision=mixed_bfloat16"]
+    source = locate(MODEL).config()
+    if cell.layers != source.num_hidden_layers:  # Shared: the same layer, applied less often.
+        config = folder.with_suffix(".json")
+        config.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(num_hidden_layers=cell.layers).to_json_file(str(config))
         training.append(f"--config_file={config}")
-    if teacher:
-        plain = output / task / "plain"
-        runs = [str(plain / str(each)) for each in range(FLAGS.seeds)]
-        named = runs[0] if teacher == "run" else ",".join(f"{each}/outputs" for each in runs)
-        training += [f"--teacher={named}", f"--distillation={terms}"]
-    call(*common, *training)
-    if cell == "plain":
-        call(*common, "--mode=predict", "--splits=train")  # For the ensemble.
-    results = json.loads((folder / seed / "results.json").read_text())["results"][0]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    minutes = (time.monotonic() - begun) / 60
-    score = results["last"]["metrics"][results["key"]]
-    with (output / "runs.csv").open("a", newline="") as file:
-        writer = csv.writer(file)
-        if not file.tell():
-            writer.writerow(FIELDS)
-        writer.writerow([task, cell, seed, f"{score:.4f}", f"{minutes:.1f}", commit.stdout.strip()])
-    shutil.rmtree(folder / seed / "checkpoints", ignore_errors=True)
+    if cell.terms:
+        seeds = [seed] if cell.of_one else range(FLAGS.seeds)
+        teachers = [str(teacher(task, each)) for each in seeds]
+        named = teachers if cell.of_one else [f"{each}/outputs" for each in teachers]
+        training += [f"--teacher={','.join(named)}", f"--distillation={cell.terms}"]
+    run_program("albert_tf.run_finetuning", *common, *training)
+    if name == "plain":  # Answers for the ensemble.
+        predict = ("--mode=predict", "--splits=train")
+        run_program("albert_tf.run_finetuning", *common, *predict)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))["results"][0]
+    return results["last"]["metrics"][results["key"]]
 
 
-def call(*arguments: str) -> None:
-    """Runs run_finetuning."""
-    subprocess.run([sys.executable, "-m", "albert_tf.run_finetuning", *arguments], check=True)
+def teacher(task: str, seed: int) -> Path:
+    """The folder of a plain run, which is made if it is not there."""
+    folder = run_path(task, "plain", seed)
+    if not (folder / "outputs").exists():
+        run(task, "plain", seed)
+    return folder
 
 
-def sst2_beginning(output: Path) -> str:
+def run_path(task: str, name: str, seed: int) -> Path:
+    """The folder of a run."""
+    return Path(FLAGS.output_dir) / task / name.replace(" ", "_") / str(seed)
+
+
+def sst2_beginning() -> Path:
     """A root of GLUE with the first examples of SST-2."""
-    folder = output / "data" / "SST-2"
+    root = Path(FLAGS.output_dir) / "data"
+    folder, source = root / "SST-2", Path(FLAGS.data_dir) / "SST-2"
     folder.mkdir(parents=True, exist_ok=True)
-    lines = (Path(FLAGS.data_dir) / "SST-2" / "train.tsv").read_text().splitlines(keepends=True)
-    (folder / "train.tsv").write_text("".join(lines[: SST2_EXAMPLES + 1]))
-    shutil.copyfile(Path(FLAGS.data_dir) / "SST-2" / "dev.tsv", folder / "dev.tsv")
-    return str(folder.parent)
+    lines = (source / "train.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.tsv").write_text("".join(lines[: SST2_EXAMPLES + 1]), encoding="utf-8")
+    shutil.copyfile(source / "dev.tsv", folder / "dev.tsv")
+    return root
 
 
-def rows(output: Path) -> list[dict[str, str]]:
-    """The rows of the CSV."""
-    path = output / "runs.csv"
-    return list(csv.DictReader(path.open(newline=""))) if path.exists() else []
-
-
-def key(row: dict[str, str]) -> tuple[str, str, str]:
-    """What tells runs apart."""
-    return row["task"], row["cell"], row["seed"]
-
-
-def table(found: list[dict[str, str]]) -> str:
-    """Medians with the lowest and the highest score, in Markdown."""
-    lines = [
-        "| task | cell | runs | median | lowest to highest |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for task, cell in dict.fromkeys((row["task"], row["cell"]) for row in found):
-        scores = [100 * float(r["score"]) for r in found if (r["task"], r["cell"]) == (task, cell)]
-        spread = f"{min(scores):.1f} to {max(scores):.1f}"
-        lines.append(
-            f"| {task} | {cell} | {len(scores)} | {statistics.median(scores):.1f} | {spread} |"
-        )
-    return "\n".join(lines)
+def table_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Medians, and the mean of paired differences from the plain cell with its 95 % interval."""
+    scores: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        of_cell = scores.setdefault((row["task"], row["cell"]), {})
+        of_cell[row["seed"]] = 100 * float(row["score"])
+    lines = []
+    for (task, name), found in scores.items():
+        plain = scores.get((task, CELLS[name].against), {})
+        pairs = [found[seed] - plain[seed] for seed in found.keys() & plain.keys()]
+        ahead = ""
+        if len(pairs) > 1:
+            low, high = t_interval(pairs)
+            ahead = f"{statistics.mean(pairs):+.1f} ({low:+.1f} to {high:+.1f})"
+        line = {
+            "task": task,
+            "cell": name,
+            "runs": str(len(found)),
+            "median": f"{statistics.median(found.values()):.1f}",
+            "lowest to highest": f"{min(found.values()):.1f} to {max(found.values()):.1f}",
+            "ahead of": CELLS[name].against,
+            "by (95 % interval)": ahead,
+        }
+        lines.append(line)
+    return lines
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from data_pipeline.command_line.settings import define, read
 from data_pipeline.errors import UserError
 from experiments.paper import report, speed
 from experiments.paper.cells import Lab, Run, script
-from experiments.paper.rows import plan, read_rows, run_all
+from experiments.paper.rows import plan, run_all
 from experiments.paper.tables import TABLES
-from experiments.weights.tables import markdown_table, replace_table
+from experiments.tables import markdown_table, read_rows, replace_table
 
 FLAGS = flags.FLAGS
 

@@ -8,8 +8,6 @@ import hashlib
 import json
 import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,8 +23,8 @@ from data_pipeline.errors import UserError
 from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.paper.tables import PAPER_FLAGS, SMALL, SMALL_FLAGS, TABLES, Cell, Table
+from experiments.programs import run_program, shown
 
-ROOT = Path(__file__).parents[2]
 PAIRS = ("nsp", "sop")  # Objectives of sentence pairs.
 Command = tuple[str, ...]  # A module and its flags.
 # Text, sentence objective: of a folder of records. Texts are named in `Lab.text`.
@@ -296,7 +294,7 @@ class Run:
         self.config.to_json_file(str(self.folder / "config.json"))
         for made, needed in self.commands():
             if not made.exists():
-                run_program(needed, self.folder / "log")
+                run_program(*needed, log=self.folder / "log")
 
     def figures(self) -> dict[str, float]:
         """The held-out figures of the finished run, and the scores of its tasks."""
@@ -312,24 +310,6 @@ class Run:
         return found
 
 
-def run_program(program: Command, log: Path) -> None:
-    """Runs a program of this project to its end, its messages in a file."""
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    with open(log, "a", encoding="utf-8") as messages:
-        print(f"$ {shown(program)}", file=messages, flush=True)
-        words = [sys.executable, "-m", *program]
-        ended = subprocess.run(words, env=variables, stdout=messages, stderr=messages)
-    if ended.returncode:
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
-        raise UserError(f"{program[0]} ended with code {ended.returncode}, see {log}. {last}")
-
-
-def shown(program: Command) -> str:
-    """A program with its flags as a line of a shell."""
-    return f"python -m {shlex.join(program)}"
-
-
 def script(runs: list[Run]) -> Iterator[str]:
     """Lines of a shell script that makes runs: configurations, commands, the paper's figures."""
     made: set[Path] = set()
@@ -339,5 +319,5 @@ def script(runs: list[Run]) -> Iterator[str]:
         printed = f"; in the paper: {', '.join(map(str, run.cell.paper))}" if run.cell.paper else ""
         yield f"\n# {run.name}{printed}\nmkdir -p {shlex.quote(str(run.folder))}"
         yield f"echo '{json.dumps(run.config.to_dict())}' > {config}"
-        yield from (shown(each) for path, each in needed.items() if path not in made)
+        yield from (shown(*each) for path, each in needed.items() if path not in made)
         made |= needed.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import statistics
 import time
 from collections.abc import Sequence
@@ -10,29 +9,10 @@ from pathlib import Path
 
 from albert_tf.training import run_folder
 from experiments.paper.cells import Run
+from experiments.tables import append_row, read_rows
 
-COLUMNS = ("table", "cell", "seed", "key", "minutes", "commit", "figures", "settings")
 _GUESSED_FLOPS = 6e12  # A minute, as long as no row tells.
 Rows = list[dict[str, str]]
-
-
-def read_rows(path: Path) -> Rows:
-    """The rows of all runs that were ever finished."""
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def append_row(path: Path, row: dict[str, str]) -> None:
-    """Adds a row."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    with open(path, "a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 def pairs_of(text: str) -> dict[str, str]:

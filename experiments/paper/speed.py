@@ -7,7 +7,8 @@ from pathlib import Path
 
 from albert_tf.analysis.costs import count_parameters, pretraining_flops_per_token, training_bytes
 from albert_tf.pretrained.presets import get_preset
-from experiments.paper.cells import command, run_program
+from experiments.paper.cells import command
+from experiments.programs import run_program
 
 # Preset -> the speedup of training that the ICLR version prints, where BERT large is 1.
 MODELS = {
@@ -47,7 +48,7 @@ def measure(preset: str, folder: Path, precision: str) -> Seconds:
         if not path.exists():
             sizes = {"num_layers": number, "batch_size": _BATCH, "length": _LENGTH}
             what = {"preset": preset, "precision": precision, **sizes, "output": path}
-            run_program(command("experiments.paper.update", **what), folder / "log")
+            run_program(*command("experiments.paper.update", **what), log=folder / "log")
         found.append(json.loads(path.read_text(encoding="utf-8")))
     first, last = found[0], found[-1]
     total = {part: first[part] + (layers - 1) * (last[part] - first[part]) for part in first}

@@ -20,10 +20,10 @@ from albert_tf.training.settings import PRECISIONS
 from benchmarks.tables import write_csv
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
+from experiments.tables import markdown_table, replace_table
 from experiments.weights import baselines
 from experiments.weights.intervals import median_difference, paired_interval
 from experiments.weights.runs import Plan, starts, train_all, vocabulary
-from experiments.weights.tables import markdown_table, replace_table
 from experiments.weights.tasks import WEIGHTS_TASKS, WeightsTask
 
 FLAGS = flags.FLAGS

@@ -12,12 +12,7 @@ runs/second/stages.csv            held-out figures and copied words after each s
 
 from __future__ import annotations
 
-import csv
 import glob
-import os
-import shlex
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +25,8 @@ from albert_tf.training.devices import Devices, prepare_devices
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.blocks import match_files
 from experiments.copy_probe import probe
+from experiments.programs import run_program
+from experiments.tables import append_row, read_rows
 
 FLAGS = flags.FLAGS
 
@@ -71,8 +68,10 @@ def main() -> None:
     vocabulary = preset_vocabulary(weights)
     heldout = heldout_records(output, vocabulary)
     devices = prepare_devices(DeviceSettings())
-    if "start" not in logged(output):
-        log(output, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
+    log = output / "stages.csv"
+    logged = {row["stage"] for row in read_rows(log)}
+    if "start" not in logged:
+        add_row(log, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
     for stage in stages:
         folder = output / stage.stem
         made, began = folder / "weights", time.monotonic()
@@ -88,22 +87,13 @@ def main() -> None:
                 *(f"--input={folder / 'run' / 'model'}", f"--output={made}"),
                 *("--format=huggingface", "--dtype=float16"),
             )
-        if stage.stem not in logged(output):
+        if stage.stem not in logged:
             # Of a stage in several sittings, the last one.
             minutes = round((time.monotonic() - began) / 60, 1)
             values = figures(str(made), heldout, devices)
-            log(output, {"stage": stage.stem, "minutes": minutes, **values})
+            add_row(log, {"stage": stage.stem, "minutes": minutes, **values})
         weights = str(made)
-    print(f"The weights are in {weights}, the figures in {output / 'stages.csv'}.")
-
-
-def run_program(program: str, *command: str) -> None:
-    """Runs a program of this project to its end; its messages are on the screen."""
-    print("$ python -m", program, shlex.join(command), flush=True)
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    ended = subprocess.run([sys.executable, "-m", program, *command], env=environment)
-    if ended.returncode:
-        raise UserError(f"{program} failed, see above. Start this command again to go on.")
+    print(f"The weights are in {weights}, the figures in {log}.")
 
 
 def starting_weights(output: Path) -> str:
@@ -157,24 +147,9 @@ def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str
     return found
 
 
-def logged(output: Path) -> set[str]:
-    """The stages that stages.csv has."""
-    path = output / "stages.csv"
-    if not path.exists():
-        return set()
-    with path.open(newline="", encoding="utf-8") as file:
-        return {row["stage"] for row in csv.DictReader(file)}
-
-
-def log(output: Path, row: dict[str, Any]) -> None:
-    """Adds a row to stages.csv, and prints it."""
-    path = output / "stages.csv"
-    is_new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(row))
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
+def add_row(path: Path, row: dict[str, Any]) -> None:
+    """Adds a row to a file, and prints it."""
+    append_row(path, row)
     print(*(f"{name}: {value}" for name, value in row.items()), sep="\n", flush=True)
 
 

@@ -27,8 +27,9 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.paper import speed
 from experiments.paper.cells import Lab, Run, script
 from experiments.paper.report import draw, rows_of, table_rows
-from experiments.paper.rows import plan, read_rows
+from experiments.paper.rows import plan
 from experiments.paper.tables import LOSS, TABLES
+from experiments.tables import read_rows
 from experiments.weights.intervals import t_interval
 from tests.conformance_cases import SMALLEST
 from tests.conftest import flags_of_its_own

@@ -3,7 +3,7 @@
 import pytest
 
 from data_pipeline.errors import UserError
-from experiments.weights.tables import markdown_table, replace_table
+from experiments.tables import markdown_table, replace_table
 
 
 def test_a_table_is_replaced_where_it_is_marked(tmp_path):

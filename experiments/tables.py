@@ -1,12 +1,32 @@
-"""The tables of docs/weights.md, and their places in it."""
+"""Tables of experiments: CSV files that grow by a row for each run, and Markdown in documents."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from data_pipeline.errors import UserError
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, none if it does not exist."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def append_row(path: Path, row: Mapping[str, object]) -> None:
+    """Adds a row to a CSV file, whose header has the names of the first one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = read_rows(path)
+    with open(path, "a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0] if rows else row), lineterminator="\n")
+        if not rows:
+            writer.writeheader()
+        writer.writerow(row)
 
 
 def markdown_table(rows: Sequence[dict[str, str]]) -> str:

@@ -1,0 +1,46 @@
+"""Programs of this project, run one after the other by an experiment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from data_pipeline.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
+    """Runs a program to its end; its messages are on the screen, or added to a file.
+
+    Raises:
+      UserError: it failed.
+    """
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    with open(log, "a", encoding="utf-8") if log else contextlib.nullcontext() as messages:
+        print(f"$ {shown(module, *arguments)}", file=messages, flush=True)
+        ended = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, **variables},
+            stdout=messages,
+            stderr=messages,
+        )
+    if ended.returncode:
+        where = "above"
+        if log:
+            last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
+            where = f"{log}. {last}"
+        raise UserError(
+            f"{module} ended with code {ended.returncode}; start this command again to go on. "
+            f"See {where}"
+        )
+
+
+def shown(module: str, *arguments: str) -> str:
+    """A program with its flags as a line of a shell."""
+    return f"python -m {shlex.join((module, *arguments))}"
