@@ -40,7 +40,7 @@ def rows(few_words):
 def train(small_model, vocab_file, one_device, tmp_path, rows):
     """(name, columns to train on and to be scored by, devices, teacher) -> the only result."""
 
-    def run(name, training, dev=PAIRS, devices=one_device, teacher=None, dropout=0.0):
+    def run(name, training, dev=PAIRS, devices=one_device, teacher=None, dropout=0.0, parts=1):
         folder = str(tmp_path / name)
         settings = FineTuningSettings(
             train_batch_size=4, num_train_steps=4, vocab_file=vocab_file, seed=5,
@@ -50,7 +50,7 @@ def train(small_model, vocab_file, one_device, tmp_path, rows):
         def run_settings(recipe):
             loop = LoopSettings(4, steps_per_loop=2, checkpoint_steps=2, eval_steps=2)
             optimizer = OptimizerSettings("adamw", 0.002)
-            return RunSettings(folder, optimizer, loop, eval_batch_size=4)
+            return RunSettings(folder, optimizer, loop, parts, eval_batch_size=4)
 
         columns = {"train": training, "dev": dev}
         splits = {split: read_dataset(rows, split, **named) for split, named in columns.items()}
@@ -80,6 +80,18 @@ def test_labels_on_two_devices_as_on_one(train, tmp_path, two_devices, eagerly):
         assert train("one", NUMBERS, NUMBERS).key == "spearman"
     train("two", NUMBERS, NUMBERS, Devices(two_devices, packed=True, is_fast=False))
     check_tensors(tmp_path / "two" / LAST, tmp_path / "one" / LAST, 1e-5)
+
+
+def test_a_replica_compares_its_own_texts_as_a_part_of_a_batch_does(
+    train, tmp_path, two_devices, eagerly
+):
+    with eagerly():
+        train("parts", PAIRS, parts=2)
+        train("whole", PAIRS)
+    train("two", PAIRS, devices=Devices(two_devices, packed=True, is_fast=False))
+    check_tensors(tmp_path / "two" / LAST, tmp_path / "parts" / LAST, 1e-5)
+    with pytest.raises(AssertionError):  # A whole batch has more texts to tell apart.
+        check_tensors(tmp_path / "whole" / LAST, tmp_path / "parts" / LAST, 1e-5)
 
 
 @pytest.mark.usefixtures("eager")
