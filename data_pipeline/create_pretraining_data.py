@@ -37,7 +37,7 @@ def define_flags() -> None:
         "Vocabulary: a SentencePiece model, or a WordPiece vocabulary ending in .txt.",
         required=True,
     )
-    settings_flags.define_flags()
+    settings_flags.define_flags(without=["mask_schedule"])
     flags.group("Work")
     flags.DEFINE_float(
         "shard_mb",

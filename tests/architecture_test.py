@@ -28,7 +28,7 @@ MAY_IMPORT = {
 FLOORS = (
     {"data_pipeline.errors", "data_pipeline.quiet"},
     {"data_pipeline.settings"},
-    {"data_pipeline.files"},
+    {"data_pipeline.files", "data_pipeline.schedules"},
     {"data_pipeline.command_line"},
     {"data_pipeline.corpus", "data_pipeline.records"},
     {"data_pipeline.tokenizers"},

@@ -243,6 +243,7 @@ CASES = [
     (PRETRAINING, {"output_dir": "{bad}/busy"}, "{bad}/busy is not empty and holds no run"),
     (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
     (PRETRAINING, {"gradient_accumulation_steps": "3"}, "--train_batch_size=4 is not divisible by"),
+    (PRETRAINING, {"mask_schedule": "0.3@5"}, "--mask_schedule=0.3@5: expected VALUE@STEP, or"),
     (PRETRAINING, {"layerwise_learning_rate_decay": "0.9"}, "1 layers share one set of weights"),
     (PRETRAINING, {"eval_data": "{good}/records,{good}/records"}, "two folders with the sente"),
     (PRETRAINING, {"mode": "continuous_eval", "eval_data": "{good}/records"}, "out holds no run"),

@@ -50,7 +50,11 @@ class PretrainingData(TrainingData):
 
 
 def open_records(
-    folder: str, batch_size: int, seed: int = 0, recurring_mask_share: float | None = None
+    folder: str,
+    batch_size: int,
+    seed: int = 0,
+    recurring_mask_share: float | None = None,
+    mask_schedule: str | None = None,
 ) -> PretrainingData:
     """The data of a folder of records, which create_pretraining_data wrote.
 
@@ -59,6 +63,7 @@ def open_records(
       batch_size: B, over all replicas.
       seed: decides the order of the records, dynamic masks and dropout.
       recurring_mask_share: the setting of that name for dynamic masks; None: the records' own.
+      mask_schedule: see `PretrainingSettings`; None: the records' own share of masks.
 
     Returns:
       Data whose examples are counted, with statistics.
@@ -68,15 +73,9 @@ def open_records(
         them is given.
     """
     manifest = verify_records(folder)
-    if recurring_mask_share is not None:
-        if manifest["masking"] == "static":
-            raise UserError(
-                f"--recurring_mask_share={recurring_mask_share:g} is for masks that are drawn in "
-                f"training, and those of {folder} are in the records. Give it to "
-                "create_pretraining_data, or make records with --masking=dynamic."
-            )
-        settings = {**manifest["settings"], "recurring_mask_share": recurring_mask_share}
-        manifest = {**manifest, "settings": settings}
+    masks = {"recurring_mask_share": recurring_mask_share, "mask_schedule": mask_schedule}
+    if masks := {name: value for name, value in masks.items() if value is not None}:
+        manifest = _with_masks(manifest, masks)
 
     # TensorFlow's own error of a damaged record names neither the file nor a remedy.
     def explain(error: tf.errors.OpError) -> Exception:
@@ -179,10 +178,34 @@ def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:
     return words
 
 
+def _with_masks(manifest: dict[str, Any], masks: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of dynamic records with other settings of masks; of static ones a UserError."""
+    if manifest["masking"] == "static":
+        name, value = next(iter(masks.items()))
+        raise UserError(
+            f"--{name}={value} is for masks that are drawn in training, and those of "
+            f"{manifest['directory']} are in the records. Make records with --masking=dynamic."
+        )
+    if "mask_schedule" in masks:  # Share and number of predictions follow from it.
+        share = PretrainingSettings.masked_lm_prob
+        masks = {**masks, "masked_lm_prob": share, "max_predictions_per_seq": 0}
+    settings = {**manifest["settings"], **masks}
+    found = PretrainingSettings.from_manifest({"settings": settings})
+    return {
+        **manifest,
+        "settings": {**settings, **dataclasses.asdict(found)},
+        "max_predictions": found.max_predictions_per_seq,
+    }
+
+
 def _of_draws(manifest: dict[str, Any]) -> dict[str, Any]:
     """Settings of the masks that are drawn in training, for `must_not_change`."""
     settings = PretrainingSettings.from_manifest(manifest)
-    return {"draws": DRAWS, "recurring_mask_share": settings.recurring_mask_share}
+    return {
+        "draws": DRAWS,
+        "recurring_mask_share": settings.recurring_mask_share,
+        "mask_schedule": settings.mask_schedule,
+    }
 
 
 def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:

@@ -33,8 +33,8 @@ OBJECTIVES: dict[str, tuple[type, tuple[str, ...]]] = {
         ("generator_size", "sampling_temperature", "detection_weight", "detector_order"),
     ),
 }
-# A setting of masks that are drawn in training, of records and of text alike.
-_FOR_RECORDS = "recurring_mask_share"
+# Settings of masks that are drawn in training, of records and of text alike.
+_FOR_RECORDS = ("recurring_mask_share", "mask_schedule")
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
 _READING = {
@@ -175,14 +175,14 @@ def data() -> PretrainingData:
         )
     fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
     # The seed is also the run's, and decides the order of records.
-    of_text = (fields | _READING) - {"seed", _FOR_RECORDS, *_FIXED_FOR_TEXT}
+    of_text = (fields | _READING) - {"seed", *_FOR_RECORDS, *_FIXED_FOR_TEXT}
     if given := sorted(name for name in of_text if FLAGS[name].present):
         raise UserError(
             f"--{given[0]} says how --train_text is read, and {FLAGS.train_data} holds records. "
             "Leave it out, or make other records with create_pretraining_data."
         )
-    share = FLAGS[_FOR_RECORDS].value if FLAGS[_FOR_RECORDS].present else None
-    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed, share)
+    masks = (FLAGS[name].value if FLAGS[name].present else None for name in _FOR_RECORDS)
+    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed, *masks)
 
 
 def _text() -> PretrainingData:

@@ -136,7 +136,12 @@ def _check_model(run_dir: str, config: AlbertConfig, last: AlbertConfig) -> None
 def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict[str, Any]) -> None:
     """Raises UserError where the batches would be others than the run's so far."""
     # Earlier versions, which wrote none of these, knew nothing else.
-    defaults = {"teacher": None, "recurring_mask_share": 0.0, "segments": "fixed"}
+    defaults = {
+        "teacher": None,
+        "recurring_mask_share": 0.0,
+        "segments": "fixed",
+        "mask_schedule": None,
+    }
     before = {**defaults, **before}
     changes = [
         f"{name} was {old!r} and is {must_not_change[name]!r}"

@@ -150,11 +150,16 @@ class ColumnMaker:
         return dataclasses.replace(counts, columns=columns)
 
     def masked(
-        self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
+        self,
+        tokenized: TokenizedDocuments,
+        pairs: Pairs,
+        rng: np.random.Generator,
+        mask_share: float | None = None,
     ) -> dict[str, np.ndarray]:
         """The masked columns of static records, and of dynamic ones when they are read: [R, S],
         [R, P] and [R, 1] by name of the feature; flags are bool. Of `tokenized` only ids and starts
-        of words are used; `rng` draws the masks.
+        of words are used; `rng` draws the masks, for `mask_share` of the tokens (None: the share of
+        the settings).
 
             a pair of ids[20:23] and ids[10:12], S 9
             position   0     1  2  3  4     5  6  7     8
@@ -194,7 +199,10 @@ class ColumnMaker:
             shown = span_questions.tokens_of(answers, s)
             names = (feature.name for feature in features.question_schema(answers.starts.shape[1]))
             questions = dict(zip(names, answers))
-        masked = masking.mask_sequences(*rows[:3], lengths, self._rule, rng, shown)
+        rule = self._rule
+        if mask_share is not None:
+            rule = dataclasses.replace(rule, rate=mask_share)
+        masked = masking.mask_sequences(*rows[:3], lengths, rule, rng, shown)
         # Rows [0, 0, 2]: counts [2, 0, 1] -> places [0, 1, 0] among the predictions of each.
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]

@@ -78,6 +78,7 @@ def make_plan(
     """The plan of a run, which can be sent to other processes and machines. `shard_mb`, `fast`: see
     `create_pretraining_data`.
     """
+    settings.check_no_run_is_needed()
     files = corpus.files()
     sizes = storage.sizes(files)
     block_bytes = int(shard_mb * (1 << 20)) or automatic_block_bytes(

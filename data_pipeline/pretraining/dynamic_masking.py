@@ -39,6 +39,7 @@ class DynamicMasking:
         length = settings.max_seq_length
         self._settings, self._divides = settings, settings.segments == "dynamic"
         self._swaps = settings.sentence_objective == "sop"
+        self._mask_shares = settings.mask_shares
         self._maker = ColumnMaker(settings, tokenizer, span_mask_share)
         self._outputs = [
             *features.readable_schema("static", length, settings.max_predictions_per_seq)
@@ -109,7 +110,7 @@ class DynamicMasking:
                 some = self._divided(ids, boundary, some, rng)
             elif self._swaps:
                 some = swapped(some, rng)
-            parts.append(self._maker.masked(text, some, rng))
+            parts.append(self._maker.masked(text, some, rng, self._mask_shares.at(number)))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _divided(

@@ -11,11 +11,13 @@ from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.masking import MaskingRule, replacement_ids
 from data_pipeline.pretraining.recurring import content_pieces
 from data_pipeline.records import features
-from data_pipeline.settings import Settings, setting
+from data_pipeline.schedules import Schedule
+from data_pipeline.settings import Numbers, Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
 # Settings that earlier versions did not have, and what those versions did.
-_LATER = {"recurring_mask_share": 0.0, "segments": "fixed"}
+_LATER = {"recurring_mask_share": 0.0, "segments": "fixed", "mask_schedule": None}
+_SHARES = Numbers(float, above=0, below=1)  # Of the tokens, to predict.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,12 @@ class PretrainingSettings(Settings):
         expert=True,
     )
     masked_lm_prob: float = setting(0.15, "Share of the tokens to predict.", above=0, below=1)
+    mask_schedule: str | None = setting(
+        None,
+        "Share of the tokens to predict as SHARE@STEP,SHARE@STEP,..., each from that update of a "
+        "run on, instead of --masked_lm_prob, which becomes the largest; the first STEP is 0.",
+        expert=True,
+    )
     ngram: int = setting(
         0,
         "Length in words of the longest masked n-gram; 0: 3, or 1 with --whole_word_mask=false.",
@@ -126,6 +134,8 @@ class PretrainingSettings(Settings):
                 f"and --pack_documents=false; received {self.masking}, {self.sentence_objective}, "
                 f"{str(self.pack_documents).lower()}."
             )
+        if self.mask_schedule is not None:
+            self._take_largest_share()
         # At least one, and not more than S less [CLS] and one [SEP].
         predictions = min(max(1, round(self.masked_lm_prob * s)), s - 2)
         self._fill_in("max_predictions_per_seq", predictions)
@@ -136,6 +146,36 @@ class PretrainingSettings(Settings):
         """Puts the automatic value in place of a field's 0."""
         # The dataclass is frozen, so that it cannot simply be assigned.
         object.__setattr__(self, name, getattr(self, name) or automatic)
+
+    def _take_largest_share(self) -> None:
+        """Makes masked_lm_prob the largest share of the schedule, for which batches need room."""
+        if self.masking == "static":
+            raise UserError(
+                f"--mask_schedule={self.mask_schedule} is for masks that are drawn in training; "
+                "received --masking=static. Use --masking=dynamic."
+            )
+        largest = max(self.mask_shares.values)
+        if self.masked_lm_prob not in (PretrainingSettings.masked_lm_prob, largest):
+            raise UserError(
+                f"--masked_lm_prob={self.masked_lm_prob:g} and --mask_schedule="
+                f"{self.mask_schedule} are both given. Give one."
+            )
+        object.__setattr__(self, "masked_lm_prob", largest)
+
+    @property
+    def mask_shares(self) -> Schedule:
+        """The share of the tokens to predict, as a function of the step."""
+        if self.mask_schedule is not None:
+            return Schedule.parse("mask_schedule", self.mask_schedule, _SHARES)
+        return Schedule((self.masked_lm_prob,))
+
+    def check_no_run_is_needed(self) -> None:
+        """Raises UserError for a schedule, where the steps of a run are not known."""
+        if self.mask_schedule is not None:
+            raise UserError(
+                f"--mask_schedule={self.mask_schedule} is for run_pretraining, which draws masks "
+                "at every step of a run. Use --masked_lm_prob here."
+            )
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> PretrainingSettings:

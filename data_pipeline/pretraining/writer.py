@@ -56,6 +56,7 @@ def write_records(
       UserError: columns or values that do not fit the settings, no example at all, or a folder with
         data; nothing that a reader would accept is left behind then.
     """
+    settings.check_no_run_is_needed()
     schema = features.pretraining_schema(
         settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
     )

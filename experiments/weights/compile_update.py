@@ -59,6 +59,7 @@ def main() -> None:
     FLAGS.fast, FLAGS.packed = "off", "false"  # Both are for processors.
     shared_flags.prepare_flagged_devices()
     examples = read(PretrainingSettings, masking="dynamic", dupe_factor=1)
+    examples.check_no_run_is_needed()
     tokenizer = load_tokenizer(shared_flags.chosen_vocabulary())
     start, recipe = shared_flags.initial_model(), _recipe()
     config = start.config(tokenizer.vocab_size, examples.max_seq_length, "the examples")

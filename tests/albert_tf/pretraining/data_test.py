@@ -66,7 +66,47 @@ def test_a_share_of_recurring_masks_is_the_run_s(work):
     assert not np.array_equal(*ids)
 
 
-def test_static_records_have_their_masks():
+def test_a_schedule_of_shares_is_of_the_steps_of_a_run(work):
+    """Of records and of text, with the width of the largest share; held-out records keep theirs."""
+    tokenizer = load_tokenizer(str(work / "vocabulary" / "spiece.model"))
+
+    def text(**masks):
+        settings = PretrainingSettings(max_seq_length=32, **masks)
+        return open_text(Corpus(str(work / "corpus.txt")), tokenizer, settings, batch_size=4)
+
+    def records(schedule=None):
+        return open_records(str(work / "sop"), 4, mask_schedule=schedule)
+
+    def batches(data, start_step=0):
+        some = data.batches(start_step=start_step).take(4 - start_step)
+        return [{name: value.numpy() for name, value in batch.items()} for batch in some]
+
+    for own, same, changed in (
+        (records(), records("0.15@0"), records("0.15@0,0.4@2")),
+        (text(), text(mask_schedule="0.15@0"), text(mask_schedule="0.15@0,0.4@2")),
+    ):
+        assert (own.must_not_change["mask_schedule"], own.manifest["max_predictions"]) == (None, 5)
+        assert changed.must_not_change["mask_schedule"] == "0.15@0,0.4@2"
+        assert changed.manifest["max_predictions"] == 13
+        whole = batches(changed)
+        assert whole[0]["masked_lm_weights"].shape == (4, 13)
+        for number, (one, other) in enumerate(zip(batches(own), batches(same), strict=True)):
+            for name, value in one.items():
+                np.testing.assert_array_equal(value, other[name], err_msg=name)
+                if number < 2:  # In more columns.
+                    found = whole[number][name][..., : value.shape[-1]]
+                    np.testing.assert_array_equal(value, found, err_msg=name)
+        counts = [batch["masked_lm_weights"].sum() for batch in whole]
+        assert max(counts[:2]) <= 20 < min(counts[2:])
+        for step in (1, 2, 3):
+            for one, expected in zip(batches(changed, step), whole[step:], strict=True):
+                for name, value in expected.items():
+                    np.testing.assert_array_equal(one[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("masks", [{"recurring_mask_share": 0.5}, {"mask_schedule": "0.3@0"}])
+def test_static_records_have_their_masks(masks):
     static = Path(__file__).parents[2] / "goldens" / "earlier_folders" / "records" / "static"
-    with pytest.raises(UserError, match="^--recurring_mask_share=0.5 is for masks that are drawn"):
-        open_records(str(static), 8, recurring_mask_share=0.5)
+    ((name, value),) = masks.items()
+    with pytest.raises(UserError, match=f"^--{name}={value} is for masks that are drawn"):
+        open_records(str(static), 8, **masks)

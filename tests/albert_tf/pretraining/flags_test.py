@@ -54,9 +54,9 @@ def test_the_warmup_is_a_share_unless_the_run_has_begun_with_another(parse_data,
 def test_records_or_text(parse_data, monkeypatch):
     monkeypatch.setattr(pretraining_flags, "open_records", lambda *given: given)
     parse_data("--train_data=records", "--train_batch_size=8", "--seed=3")
-    assert pretraining_flags.data() == ("records", 8, 3, None)
+    assert pretraining_flags.data() == ("records", 8, 3, None, None)
     parse_data("--recurring_mask_share=0.5")
-    assert pretraining_flags.data() == ("records", 8, 3, 0.5)
+    assert pretraining_flags.data() == ("records", 8, 3, 0.5, None)
     for argv, message in (
         ([], "--train_data is missing: a folder of records .* by --train_text"),
         (["--train_data=a", "--train_text=b"], "--train_data and --train_text are both given"),

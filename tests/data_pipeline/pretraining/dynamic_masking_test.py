@@ -150,6 +150,21 @@ def test_questions_of_recurring_spans():
     assert (whole["input_mask"].sum(axis=1) == 17).all()  # Two of 19 tokens are hidden.
 
 
+@pytest.mark.parametrize("others", [{}, {"segments": "dynamic", "recurring_mask_share": 0.5}])
+def test_a_schedule_masks_as_its_share_of_the_step(others):
+    rows = [(list(range(20, 80)) * 2, [2, *[1] * 19] * 6, 120)] * (GROUP + 5)
+    if not others:
+        rows = [(ids[:40], [1] * 40, 20) for ids, *_ in rows]
+    others = {"max_predictions_per_seq": 24, **others}
+    for number, share in ((0, 0.3), (6, 0.3), (7, 0.15), (8, 0.15)):
+        found = masked(rows, number=number, mask_schedule="0.3@0,0.15@7", **others)
+        expected = masked(rows, number=number, masked_lm_prob=share, **others)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+        budget = round(share * found["input_mask"][0].sum())
+        assert found["masked_lm_weights"].sum(axis=1).tolist() == [budget] * len(rows)
+
+
 @pytest.mark.parametrize("objective", ["sop", "none"])
 def test_dynamic_segments_are_cut_anew_in_each_batch(objective):
     """Of 80 tokens in sentences of 20, with room for 61 or 62."""

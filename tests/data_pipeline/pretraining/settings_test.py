@@ -43,7 +43,7 @@ def test_older_manifests_mean_what_they_meant():
 
 def test_manifests_hold_later_settings_where_they_are_used():
     """Folders of versions without them are made again, byte for byte."""
-    later = {"recurring_mask_share": 0.5, "segments": "dynamic"}
+    later = {"recurring_mask_share": 0.5, "segments": "dynamic", "mask_schedule": "0.3@0"}
     assert not set(later) & set(PretrainingSettings().to_manifest())
     settings = PretrainingSettings(**later)
     assert PretrainingSettings.from_manifest({"settings": settings.to_manifest()}) == settings
@@ -90,6 +90,28 @@ def test_limits(field, allowed, refused):
     for value in refused:
         with pytest.raises(UserError, match=f"^--{field}={value}(: | leaves )"):
             PretrainingSettings(**{field: value})
+
+
+def test_a_schedule_of_shares_has_room_for_the_largest():
+    settings = PretrainingSettings(mask_schedule="0.1@0,0.4@10")
+    assert (settings.masked_lm_prob, settings.max_predictions_per_seq) == (0.4, 205)
+    assert [settings.mask_shares.at(step) for step in (9, 10)] == [0.1, 0.4]
+    assert PretrainingSettings(masked_lm_prob=0.2).mask_shares.at(7) == 0.2
+    assert dataclasses.replace(settings, max_predictions_per_seq=60, seed=3).masked_lm_prob == 0.4
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"masking": "static"}, "^--mask_schedule=0.1@0 is for .*; received --masking=static"),
+        ({"masked_lm_prob": 0.2}, "^--masked_lm_prob=0.2 and --mask_schedule=0.1@0 are both"),
+        ({"mask_schedule": "0.1@5"}, "^--mask_schedule=0.1@5: expected VALUE@STEP"),
+        ({"mask_schedule": ""}, "^--mask_schedule=: expected VALUE@STEP"),
+    ],
+)
+def test_schedules_are_for_masks_of_training(given, message):
+    with pytest.raises(UserError, match=message):
+        PretrainingSettings(**{"mask_schedule": "0.1@0", **given})
 
 
 def test_room_for_text_depends_on_the_number_of_segments():

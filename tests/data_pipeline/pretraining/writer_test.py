@@ -120,6 +120,18 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(tmp_path, tokenizer, ro
     assert not (tmp_path / "a").exists()
 
 
+def test_a_schedule_of_masks_is_not_for_records(tmp_path, small_file, tokenizer):
+    settings = dataclasses.replace(SMALL, mask_schedule="0.3@0,0.2@9")
+    folder, dataset = str(tmp_path / "records"), tf.data.Dataset.range(1)
+    for write in (
+        lambda: create_pretraining_data(Corpus(small_file), folder, tokenizer, settings),
+        lambda: write_records(dataset, folder, tokenizer, settings),
+    ):
+        with pytest.raises(UserError, match="^--mask_schedule=0.3@0,0.2@9 is for run_pretraining"):
+            write()
+    assert not list(tmp_path.iterdir())
+
+
 def test_existing_data_are_kept_unless_told(tmp_path, tokenizer):
     folder = str(tmp_path / "a")
     first = write_records(dataset_of(example()), folder, tokenizer, SMALL)

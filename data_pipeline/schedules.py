@@ -1,0 +1,54 @@
+"""Settings that change in the course of a run, at steps that are known beforehand.
+
+--mask_schedule=0.3@0,0.15@20000   0.3 for the first 20,000 updates, 0.15 for all others
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+
+from data_pipeline.errors import UserError
+from data_pipeline.settings import Numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """A number as a function of the step, which counts the updates made before.
+
+    Attributes:
+      values: the numbers, in their order.
+      steps: the step from which each holds; the first is 0, and they rise.
+    """
+
+    values: tuple[float, ...]
+    steps: tuple[int, ...] = (0,)
+
+    @classmethod
+    def parse(cls, name: str, text: str, numbers: Numbers) -> Schedule:
+        """The schedule of a setting, a text as above; a UserError where it is none, or has a value
+        that `numbers` do not allow.
+        """
+        pairs = [part.split("@") for part in text.split(",")]
+        try:
+            found = cls(
+                tuple(numbers.parse(value) for value, _ in pairs),
+                tuple(int(Numbers(int).parse(step)) for _, step in pairs),
+            )
+        except ValueError:  # Also of a part without a step.
+            found = cls((), ())
+        has_order = all(step < later for step, later in itertools.pairwise(found.steps))
+        if found.steps[:1] != (0,) or not has_order:
+            raise UserError(
+                f"--{name}={text}: expected VALUE@STEP, or several separated by commas, the first "
+                f"with step 0, and with rising steps; each value {numbers.allowed()}."
+            )
+        return found
+
+    def __str__(self) -> str:
+        return ",".join(f"{value}@{step}" for value, step in zip(self.values, self.steps))
+
+    def at(self, step: int) -> float:
+        """The value at a step: of 8@0,16@5 that of 4 is 8, and that of 5 is 16."""
+        return self.values[bisect.bisect_right(self.steps, step) - 1]

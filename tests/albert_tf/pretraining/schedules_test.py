@@ -1,0 +1,53 @@
+"""Runs whose share of masks changes on the way: an interruption changes nothing."""
+
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.keras_compat import keras
+from tests.run_results import check_tensors
+
+FLAGS = ("--mask_schedule=0.3@0,0.1@3", "--schedule=wsd", "--decay_share=0")
+OBJECTIVES = {
+    "mlm": [],
+    "recurring_spans": ["--recurring_mask_share=0.5"],
+    "replaced_tokens": ["--generator_size=0.5", "--gradient_accumulation_steps=2"],
+}
+
+
+@pytest.fixture
+def train(work, pretrain, tmp_path):
+    """(folder, objective, updates, *flags) -> the output of a run that ends well."""
+
+    def run(folder: str, objective: str, num_train_steps: int, *flags: str) -> str:
+        keras.backend.clear_session()
+        more = [f"--objective={objective}", *OBJECTIVES[objective], *flags]
+        output = {"output_dir": tmp_path / folder, "num_train_steps": num_train_steps}
+        ended = pretrain(*FLAGS, *more, num_warmup_steps=0, **output)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return run
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    "objective",
+    [name if name == "mlm" else pytest.param(name, marks=pytest.mark.table) for name in OBJECTIVES],
+)
+def test_an_interrupted_run_ends_with_the_same_bits(train, tmp_path, objective):
+    """Before, at and after the change."""
+    train("whole", objective, 5)
+    train("parts", objective, 2)
+    for step in (2, 3, 4):
+        assert f"resuming at step {step}" in train("parts", objective, step + 1)
+    model = f"model/{native.WEIGHTS_PREFIX}"
+    check_tensors(tmp_path / "parts" / model, tmp_path / "whole" / model)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_run_keeps_its_schedule(train, pretrain, tmp_path):
+    train("run", "mlm", 1)
+    others = {"output_dir": tmp_path / "run", "num_train_steps": 2}
+    ended = pretrain("--mask_schedule=0.3@0", *FLAGS[1:], **others)
+    assert ended.returncode == 2
+    assert "mask_schedule was '0.3@0,0.1@3' and is '0.3@0'" in ended.stderr
