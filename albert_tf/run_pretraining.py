@@ -49,6 +49,13 @@ def define_flags() -> None:
         upper_bound=MAX_BATCH_SIZE,
         expert=True,
     )
+    flags.DEFINE_string(
+        "batch_size_schedule",
+        None,
+        "Number of sequences per update as SIZE@STEP,SIZE@STEP,..., each from that update on, "
+        "instead of --train_batch_size; the first STEP is 0.",
+        expert=True,
+    )
     flags.DEFINE_float(
         "eval_timeout",
         3600.0,

@@ -8,9 +8,12 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
+from typing import Any, TypeVar
 
 from data_pipeline.errors import UserError
 from data_pipeline.settings import Numbers
+
+S = TypeVar("S", bound="Schedule")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Schedule:
     steps: tuple[int, ...] = (0,)
 
     @classmethod
-    def parse(cls, name: str, text: str, numbers: Numbers) -> Schedule:
+    def parse(cls: type[S], name: str, text: str, numbers: Numbers) -> S:
         """The schedule of a setting, a text as above; a UserError where it is none, or has a value
         that `numbers` do not allow.
         """
@@ -49,6 +52,6 @@ class Schedule:
     def __str__(self) -> str:
         return ",".join(f"{value}@{step}" for value, step in zip(self.values, self.steps))
 
-    def at(self, step: int) -> float:
+    def at(self, step: int) -> Any:
         """The value at a step: of 8@0,16@5 that of 4 is 8, and that of 5 is 16."""
         return self.values[bisect.bisect_right(self.steps, step) - 1]

@@ -86,6 +86,7 @@ SHARED = {
     "albert_tf.commands": {"data_pipeline.quiet"},
     "albert_tf.errors": {"data_pipeline.errors"},
     "albert_tf.checkpoints.vocabulary": {"data_pipeline.tokenizers.file_names"},
+    "albert_tf.training.batch_sizes": {"data_pipeline.schedules", "data_pipeline.settings"},
     "albert_tf.training.initial_model": {"data_pipeline.settings"},
     "albert_tf.training.settings": {"data_pipeline.settings"},
 }

@@ -244,6 +244,11 @@ CASES = [
     (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
     (PRETRAINING, {"gradient_accumulation_steps": "3"}, "--train_batch_size=4 is not divisible by"),
     (PRETRAINING, {"mask_schedule": "0.3@5"}, "--mask_schedule=0.3@5: expected VALUE@STEP, or"),
+    (
+        PRETRAINING,
+        {"batch_size_schedule": "8@0"},
+        "--train_batch_size=4 and --batch_size_schedule=",
+    ),
     (PRETRAINING, {"layerwise_learning_rate_decay": "0.9"}, "1 layers share one set of weights"),
     (PRETRAINING, {"eval_data": "{good}/records,{good}/records"}, "two folders with the sente"),
     (PRETRAINING, {"mode": "continuous_eval", "eval_data": "{good}/records"}, "out holds no run"),

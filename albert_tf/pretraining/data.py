@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.training import run_folder
+from albert_tf.training.batch_sizes import BatchSizes
 from albert_tf.training.experiment import TrainingData
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.dataset import pretraining_dataset, source_of_batch
@@ -51,7 +52,7 @@ class PretrainingData(TrainingData):
 
 def open_records(
     folder: str,
-    batch_size: int,
+    batch_size: int | str,
     seed: int = 0,
     recurring_mask_share: float | None = None,
     mask_schedule: str | None = None,
@@ -60,7 +61,8 @@ def open_records(
 
     Args:
       folder: the folder.
-      batch_size: B, over all replicas.
+      batch_size: B, over all replicas; or several with the steps from which each holds, as in
+        "64@0,128@5000".
       seed: decides the order of the records, dynamic masks and dropout.
       recurring_mask_share: the setting of that name for dynamic masks; None: the records' own.
       mask_schedule: see `PretrainingSettings`; None: the records' own share of masks.
@@ -73,6 +75,7 @@ def open_records(
         them is given.
     """
     manifest = verify_records(folder)
+    sizes = BatchSizes.of(batch_size)
     masks = {"recurring_mask_share": recurring_mask_share, "mask_schedule": mask_schedule}
     if masks := {name: value for name, value in masks.items() if value is not None}:
         manifest = _with_masks(manifest, masks)
@@ -82,12 +85,15 @@ def open_records(
         is_damage = isinstance(error, tf.errors.DataLossError)
         return explain_read_error(folder, error) if is_damage else error
 
+    def source(step: int) -> str:
+        return source_of_batch(folder, sizes.at(step - 1), sizes.before(step - 1), seed=seed)
+
     return PretrainingData(
         name=folder,
-        batches=functools.partial(
-            pretraining_dataset, folder, batch_size, seed=seed, manifest=manifest
+        batches=sizes.batches(
+            functools.partial(pretraining_dataset, folder, seed=seed, manifest=manifest)
         ),
-        describe_batch=functools.partial(source_of_batch, folder, batch_size, seed=seed),
+        describe_batch=source,
         explain=explain,
         # A resumed run compares these with what it was begun with. `text` is among them, so that a
         # run on records does not go on with text, nor the other way round.
@@ -99,7 +105,7 @@ def open_records(
             **(_of_draws(manifest) if manifest["masking"] == "dynamic" else {}),
         },
         has_statistics=True,
-        **_of_manifest(manifest, batch_size, seed),
+        **_of_manifest(manifest, sizes, seed),
     )
 
 
@@ -107,7 +113,7 @@ def open_text(
     corpus: Corpus,
     tokenizer: Tokenizer,
     settings: PretrainingSettings,
-    batch_size: int,
+    batch_size: int | str,
     seed: int = 0,
 ) -> PretrainingData:
     """The data of a corpus, whose examples are made in training.
@@ -131,11 +137,11 @@ def open_text(
             f"dupe_factor=1; received {settings.masking!r} and {settings.dupe_factor}. Make "
             "records for these."
         )
-    text = TrainingText(corpus, tokenizer, settings)
+    text, sizes = TrainingText(corpus, tokenizer, settings), BatchSizes.of(batch_size)
     manifest = text.manifest()
     return PretrainingData(
         name=corpus.patterns if isinstance(corpus.patterns, str) else ",".join(corpus.patterns),
-        batches=functools.partial(text.batches, batch_size, seed=seed),
+        batches=sizes.batches(functools.partial(text.batches, seed=seed)),
         explain=text.explain,
         must_not_change={
             "vocab_fingerprint": manifest["vocab_fingerprint"],
@@ -148,7 +154,7 @@ def open_text(
             **manifest["reading"],
         },
         has_statistics=False,
-        **_of_manifest(manifest, batch_size, seed),
+        **_of_manifest(manifest, sizes, seed),
     )
 
 
@@ -208,11 +214,12 @@ def _of_draws(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:
+def _of_manifest(manifest: dict[str, Any], sizes: BatchSizes, seed: int) -> dict[str, Any]:
     """The fields of PretrainingData that manifests of records and of text have in common."""
     return {
         "manifest": manifest,
-        "batch_size": batch_size,
+        "batch_size": max(sizes.values),
+        "batch_sizes": sizes,
         "seed": seed,
         "num_examples": manifest["num_records"],
         "max_seq_length": manifest["max_seq_length"],

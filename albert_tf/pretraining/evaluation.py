@@ -24,6 +24,7 @@ from albert_tf.pretraining.objectives import (
     span_baselines,
 )
 from albert_tf.training import Evaluator, run_folder, starts
+from albert_tf.training.batch_sizes import BatchSizes
 from albert_tf.training.devices import Devices
 from albert_tf.training.evaluation import (
     evaluate_checkpoints,
@@ -97,7 +98,8 @@ class HeldOut:
             )
             learned = objective_of(model)
             # Always seed 0: what a generator draws here is the same at every step of a run.
-            parts.append((learned.losses(objective), learned.batches(data, 0, batch_size)))
+            batches = learned.batches(data, 0, BatchSizes.of(batch_size))
+            parts.append((learned.losses(objective), batches))
         return Evaluator(parts, strategy)
 
     def print_results(

@@ -160,6 +160,20 @@ def held_out() -> HeldOut:
     return HeldOut(FLAGS.eval_data, FLAGS.eval_batch_size)
 
 
+def _batch_size() -> int | str:
+    """--train_batch_size, or --batch_size_schedule in place of it."""
+    schedule = FLAGS.batch_size_schedule
+    if schedule is None:
+        return FLAGS.train_batch_size
+    for name in ("train_batch_size", "recipe_batch_size"):
+        if FLAGS[name].value != FLAGS[name].default:
+            raise UserError(
+                f"--{name}={FLAGS[name].value} and --batch_size_schedule={schedule} are both "
+                "given, and the schedule has all sizes. Give one."
+            )
+    return schedule
+
+
 def data() -> PretrainingData:
     """The examples of --train_data or --train_text.
 
@@ -182,7 +196,7 @@ def data() -> PretrainingData:
             "Leave it out, or make other records with create_pretraining_data."
         )
     masks = (FLAGS[name].value if FLAGS[name].present else None for name in _FOR_RECORDS)
-    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed, *masks)
+    return open_records(FLAGS.train_data, _batch_size(), FLAGS.seed, *masks)
 
 
 def _text() -> PretrainingData:
@@ -193,6 +207,6 @@ def _text() -> PretrainingData:
         read(Corpus, patterns=FLAGS.train_text),
         load_tokenizer(chosen_vocabulary(), **tokenizer_flags.by_hand()),
         read(PretrainingSettings, **_FIXED_FOR_TEXT),
-        FLAGS.train_batch_size,
+        _batch_size(),
         FLAGS.seed,
     )

@@ -24,6 +24,7 @@ from albert_tf.models.objectives import (
     ReplacedTokensObjective,
 )
 from albert_tf.pretraining.data import PretrainingData
+from albert_tf.training.batch_sizes import BatchSizes
 from data_pipeline.records.batches import host_rows
 
 Pretrainer: TypeAlias = "AlbertPretrainer | ReplacedTokenPretrainer"
@@ -43,7 +44,7 @@ class MaskedWords:
         """The losses and ratios of the model on records of a sentence objective."""
         return PretrainingObjective(self.words, sentence_objective)
 
-    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
+    def batches(self, batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
         """Batches of records with further inputs of the model; arguments as for `with_noise`."""
         return batches
 
@@ -51,7 +52,7 @@ class MaskedWords:
         """The data of a run, in which the objective may not change."""
         return dataclasses.replace(
             data,
-            batches=self.batches(data.batches, data.seed, data.batch_size),
+            batches=self.batches(data.batches, data.seed, data.sizes),
             must_not_change={**data.must_not_change, "objective": self.name},
         )
 
@@ -81,7 +82,7 @@ class RecurringSpans(MaskedWords):
     def losses(self, sentence_objective: str) -> PretrainingObjective:
         return RecurringSpansObjective(self._model, sentence_objective)
 
-    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
+    def batches(self, batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
         return functools.partial(batches, span_mask_share=self._model.span_mask_share)
 
     def data(self, data: PretrainingData) -> PretrainingData:
@@ -105,8 +106,8 @@ class ReplacedTokens(MaskedWords):
     def losses(self, sentence_objective: str) -> PretrainingObjective | ReplacedTokensObjective:
         return ReplacedTokensObjective(self._model, sentence_objective)
 
-    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
-        return with_noise(batches, seed, batch_size)
+    def batches(self, batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
+        return with_noise(batches, seed, sizes)
 
     def flops_per_token(self, sequence_length: int, num_predictions: int) -> float:
         # The backward pass costs two forward ones.
@@ -128,9 +129,9 @@ def objective_of(model: Pretrainer) -> MaskedWords:
     return MaskedWords(model)
 
 
-def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
+def with_noise(batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
     """Batches with `sampling_noise` float32 [B, P] for the generator's draws; `batches` takes
-    `start_step=` and `input_context=`, and `batch_size` is B over all replicas.
+    `start_step=` and `input_context=`, and gives batches of the size at that step.
     """
     # The noise is an input, not drawn in the model: it is a function of seed and number of the
     # batch, so that neither a resume nor the number of replicas or hosts changes what is drawn.
@@ -139,6 +140,7 @@ def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
         start_step: int = 0, input_context: tf.distribute.InputContext | None = None, **others: Any
     ) -> tf.data.Dataset:
         context = {"input_context": input_context} if input_context else {}
+        batch_size = sizes.at(start_step)
         first, end = host_rows(batch_size, input_context)
 
         def add(number: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -97,12 +97,19 @@ def _card(
     objective: MaskedWords, data: PretrainingData, settings: RunSettings, flops_per_token: float
 ) -> dict[str, str]:
     """The figures of pre-training on the start-up card, by name."""
-    passes = "not counted (--train_text)"
+    passes, sizes = "not counted (--train_text)", data.sizes
     if data.num_examples:
-        num_seen = settings.loop.num_train_steps * data.batch_size
+        num_seen = sizes.before(settings.loop.num_train_steps)
         passes = f"{num_seen / data.num_examples:.{1 if num_seen >= data.num_examples else 2}f}"
     first_loss, terms = objective.first_loss(data)
+    tokens = {}
+    if not sizes.is_constant:
+        tokens["tokens per update"] = ", ".join(
+            f"{size * data.max_seq_length:,} ({size} x {data.max_seq_length}) from step {step:,}"
+            for size, step in zip(sizes.values, sizes.steps)
+        )
     return {
+        **tokens,
         "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
         "passes over the data": passes,
         "expected first loss": f"{first_loss:.2f} ({terms})",

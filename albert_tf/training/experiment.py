@@ -18,6 +18,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models.objectives import Objective
+from albert_tf.training.batch_sizes import BatchSizes
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.memory import check_training_memory
 from albert_tf.training.settings import RunSettings
@@ -32,7 +33,7 @@ class TrainingData:
       name: for messages, a folder or file.
       batches: called with `start_step=`, and with `input_context=` where several hosts read;
         endless global batches from that step on.
-      batch_size: B, examples of a global batch.
+      batch_size: B, examples of a global batch; where sizes change, of the largest.
       seed: decides the order of the examples, and dropout.
       num_examples: None where they are not counted.
       max_seq_length: S.
@@ -43,6 +44,8 @@ class TrainingData:
         means S.
       describe_batch: from a step (1-based) to the file and place that its batch comes from; None:
         not known.
+      batch_sizes: B of each step; None: always the same. `batches` begins with batches of the size
+        at `start_step`, and is called again at each change.
       explain: from an error that TensorFlow raised in training to the one to raise for it.
     """
 
@@ -56,7 +59,13 @@ class TrainingData:
     must_not_change: Mapping[str, Any]
     tokens_per_example: float | None = None
     describe_batch: Callable[[int], str] | None = None
+    batch_sizes: BatchSizes | None = None
     explain: Callable[[tf.errors.OpError], Exception] = lambda error: error
+
+    @property
+    def sizes(self) -> BatchSizes:
+        """B of each step."""
+        return self.batch_sizes or BatchSizes.of(self.batch_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +150,12 @@ def check(experiment: Experiment) -> None:
             f"--max_minutes={minutes:g} goes by the clock of one machine, and there are several "
             "workers. Give the number of updates, --num_train_steps."
         )
+    sizes = data.sizes
+    if minutes and not sizes.is_constant:
+        raise UserError(
+            f"--max_minutes={minutes:g} chooses the last update by the speed of those before, and "
+            f"{sizes.flag} changes it. Give the number of updates, --num_train_steps."
+        )
     if not model.trainable_variables:
         raise UserError("the model has no trainable variable: all of its parts are frozen.")
     if settings.jit_compile and model.encoder.packed:
@@ -150,9 +165,11 @@ def check(experiment: Experiment) -> None:
         )
     if data.num_examples is not None and data.batch_size > data.num_examples:
         raise UserError(
-            f"--train_batch_size={data.batch_size} is more than the {data.num_examples} examples "
-            f"of {data.name}: an update would see some of them twice. Use at most "
-            f"{data.num_examples}."
+            f"{sizes.flag} is more than the {data.num_examples} examples of {data.name}: an update "
+            f"would see some of them twice. Use at most {data.num_examples}."
         )
+    sizes.check(strategy.num_replicas_in_sync, num_parts)
     check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
-    check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)
+    check_training_memory(
+        model.config, data.batch_size, num_parts, data.max_seq_length, strategy, sizes.flag
+    )

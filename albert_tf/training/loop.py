@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -41,6 +41,7 @@ def train(
     callbacks: Callbacks | None = None,
     decay_start: int | None = None,
     deadline: Deadline | None = None,
+    data_changes: Sequence[int] = (),
 ) -> dict[str, float]:
     """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
     one.
@@ -58,6 +59,8 @@ def train(
         later goes on from it. None: no checkpoint is kept.
       deadline: when it is reached before `decay_start`, the loop saves, chooses the end and
         returns; the decay is for another call, with the settings of that end.
+      data_changes: steps at which `training_data` is called again, since from there on batches have
+        another size.
 
     Returns:
       The held-out figures at the end; empty without an evaluator, or when the deadline is reached.
@@ -91,11 +94,17 @@ def train(
         # The data go on where the weights do: their order, masks and dropout are functions of the
         # step. `totals` are of updates since the last report, where a signal ended the last start.
         step, totals = state.step, read_totals(run)
-        batches = iter(stepper.distribute(functools.partial(training_data, start_step=step)))
+        batches = None
         while step < settings.num_train_steps:
+            # An iterator has batches of one size: their shapes are static, and an update is traced
+            # once for each.
+            if batches is None or step in data_changes:
+                data = functools.partial(training_data, start_step=step)
+                batches = iter(stepper.distribute(data))
             for hook in hooks:
                 hook.before(step)
             stops = [settings.next_stop(step), *(hook.next_stop(step) for hook in hooks)]
+            stops += (change for change in data_changes if change > step)
             first, last, began = step, min(filter(None, stops)), time.monotonic()
             # A tensor: a Python number would be traced anew for every length.
             outcome = stepper.train(batches, tf.constant(last - first), totals)

@@ -19,9 +19,10 @@ def check_training_memory(
     num_micro_batches: int,
     sequence_length: int,
     strategy: tf.distribute.Strategy,
+    given: str | None = None,
 ) -> None:
     """Raises UserError when an update takes far more memory than there is, on CPUs; `batch_size` is
-    over all replicas.
+    over all replicas, and `given` the flag that says so; None: --train_batch_size.
     """
     here = strategy.num_replicas_in_sync
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
@@ -30,17 +31,17 @@ def check_training_memory(
     size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
     needed = training_bytes(config, num_parameters, size, sequence_length)
     remedy = "Use a smaller one, more --gradient_accumulation_steps, or --recompute."
-    _check("train_batch_size", batch_size, needed, remedy)
+    _check(given or f"--train_batch_size={batch_size}", needed, remedy)
 
 
 def check_evaluation_memory(config: AlbertConfig, batch_size: int, sequence_length: int) -> None:
     """Raises UserError when a batch to evaluate takes far more memory than there is."""
     # Nothing but a layer's activations is kept.
     needed = training_bytes(config.replace(recompute=True), 0, batch_size, sequence_length)
-    _check("eval_batch_size", batch_size, needed, "Use a smaller one.")
+    _check(f"--eval_batch_size={batch_size}", needed, "Use a smaller one.")
 
 
-def _check(flag: str, batch_size: int, needed: int, remedy: str) -> None:
+def _check(given: str, needed: int, remedy: str) -> None:
     """Raises UserError when far more memory is needed than there is; names the flag and a remedy.
 
     On a CPU only: accelerators have memory of their own, and say when it is exhausted.
@@ -50,6 +51,6 @@ def _check(flag: str, batch_size: int, needed: int, remedy: str) -> None:
     available = machine_bytes()
     if needed > _MARGIN * available:
         raise UserError(
-            f"--{flag}={batch_size} needs about {needed / 2**30:,.0f} GiB of memory, and this "
+            f"{given} needs about {needed / 2**30:,.0f} GiB of memory, and this "
             f"machine has {available / 2**30:,.0f}. {remedy}"
         )

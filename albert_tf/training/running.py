@@ -97,7 +97,8 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
         # Another seed or size makes other batches, with which a run cannot go on where it was.
-        batches = {"seed": data.seed, "train_batch_size": data.batch_size}
+        size = data.batch_size if data.sizes.is_constant else str(data.sizes)
+        batches = {"seed": data.seed, "train_batch_size": size}
         lock = run_folder.claim(
             settings.output_dir,
             model.config,
@@ -139,12 +140,15 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
     # Tokens without padding, where their number is known: reports show the speed of useful work.
     model, flops = experiment.objective.model, experiment.flops_per_token
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
+    cost = step_cost(tokens, flops, model.compute_dtype, model.distribute_strategy)
     return dict(
         training_data=data.batches,
         evaluator=experiment.evaluator,
         settings=settings.loop,
         run_dir=settings.output_dir,
-        cost=step_cost(tokens, flops, model.compute_dtype, model.distribute_strategy),
+        cost=dataclasses.replace(
+            cost, whole_steps=lambda step: data.sizes.before(step) / data.batch_size
+        ),
         callbacks=Callbacks(
             on_evaluation=best.save_if_best,
             examples=experiment.examples,
@@ -154,6 +158,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
         decay_start=settings.optimizer.decay_start(settings.loop.num_train_steps),
         # Once the end is chosen, `with_chosen_end` has taken the minutes out of the settings.
         deadline=Deadline(settings) if settings.loop.max_minutes else None,
+        data_changes=data.sizes.steps[1:],
     )
 
 

@@ -47,7 +47,9 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs an objective's training and evaluation steps; each kind is traced once."""
+    """Runs an objective's training and evaluation steps; each kind is traced once for each size of
+    batches.
+    """
 
     # The gradient is the one of the loss over the global batch: denominators are summed over
     # replicas and micro-batches before the division, gradients after it. So the result depends on

@@ -68,21 +68,23 @@ def _shards(manifest: dict[str, Any]) -> tuple[list[str], list[int]]:
 def _training_records(
     manifest: dict[str, Any],
     global_batch_size: int,
-    start_step: int,
+    examples_before: int,
     seed: int,
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """Batches [B] of the records of training, each record as an element of what `read` gives."""
+    """Batches [B] of the records of training, but for the first ones; each record as an element of
+    what `read` gives.
+    """
     paths, counts = _shards(manifest)
     order = RecordOrder(paths, counts, min(sum(counts), SHUFFLE_WINDOW), seed, read)
     return batch_epochs(
-        order.epoch, sum(counts), global_batch_size, start_step, order.rest_of_epoch
+        order.epoch, sum(counts), global_batch_size, examples_before, order.rest_of_epoch
     )
 
 
-def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
-    """Names, separated by commas, of the files that hold the records of the batch of
-    `pretraining_dataset` that a step of training, counted from 1, uses.
+def source_of_batch(data: str, global_batch_size: int, examples_before: int, *, seed: int) -> str:
+    """Names, separated by commas, of the files that hold the records of a batch of
+    `pretraining_dataset`, given the number of examples of the batches before it.
     """
 
     def names(path: tf.Tensor) -> tf.data.Dataset:
@@ -90,7 +92,7 @@ def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) 
 
     # The order of training is run again, with paths in place of records.
     manifest = record_folder.read_manifest(data)
-    batches = _training_records(manifest, global_batch_size, step - 1, seed, names)
+    batches = _training_records(manifest, global_batch_size, examples_before, seed, names)
     paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
     return ", ".join(sorted(map(os.path.basename, paths)))
 
@@ -143,13 +145,16 @@ def _parser(
 def _training_batches(
     manifest: dict[str, Any],
     global_batch_size: int,
-    start_step: int,
+    place: tuple[int, int],
     seed: int,
     input_context: tf.distribute.InputContext | None,
     span_mask_share: float,
 ) -> tf.data.Dataset:
-    """Batches without end, of which a host parses and masks its own rows, as one host would."""
-    records = _training_records(manifest, global_batch_size, start_step, seed)
+    """Batches without end, of which a host parses and masks its own rows, as one host would.
+    `place`: how many batches were before, and of how many examples.
+    """
+    start_step, examples_before = place
+    records = _training_records(manifest, global_batch_size, examples_before, seed)
     group = GROUP if manifest["masking"] == "dynamic" else 1
     parse = _parser(manifest, seed, span_mask_share)
     return map_host_rows(records, parse, global_batch_size, start_step, input_context, group)
@@ -216,6 +221,7 @@ def pretraining_dataset(
     seed: int = 0,
     training: bool = True,
     start_step: int = 0,
+    examples_before: int | None = None,
     vocab_fingerprint: str | None = None,
     max_seq_length: int | None = None,
     input_context: tf.distribute.InputContext | None = None,
@@ -233,6 +239,7 @@ def pretraining_dataset(
       training: infinite and shuffled; otherwise one pass in the order of the files, whose last
         batch is filled up with rows of weight 0.
       start_step: number of batches already used; the first batch is the one after them.
+      examples_before: number of examples that these batches of training had; None: B each.
       vocab_fingerprint: expected SHA-256 of the vocabulary, or None.
       max_seq_length: expected S, or None.
       input_context: number of this host among several. It gets its part of each global batch, and
@@ -252,8 +259,11 @@ def pretraining_dataset(
     manifest = manifest or record_folder.verify_records(data)
     check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
     if training:
+        if examples_before is None:
+            examples_before = start_step * global_batch_size
+        place = start_step, examples_before
         dataset = _training_batches(
-            manifest, global_batch_size, start_step, seed, input_context, span_mask_share
+            manifest, global_batch_size, place, seed, input_context, span_mask_share
         )
     else:
         dataset = _evaluation_batches(manifest, global_batch_size, input_context, span_mask_share)

@@ -44,18 +44,18 @@ def batch_epochs(
     epoch: Callable[[tf.Tensor], tf.data.Dataset],
     num_examples: int,
     batch_size: int,
-    start_step: int,
+    examples_before: int,
     rest_of_epoch: Callable[[int, int], tf.data.Dataset] | None = None,
 ) -> tf.data.Dataset:
-    """Infinite batches over epoch(0), epoch(1), ..., from global batch `start_step` on. Batches run
-    across the ends of epochs, so none is short. `rest_of_epoch(number, n)` are the examples of an
-    epoch but its first n; None where reading and dropping these costs nothing.
+    """Infinite batches over epoch(0), epoch(1), ..., but for the first `examples_before` examples.
+    Batches run across the ends of epochs, so none is short. `rest_of_epoch(number, n)` are the
+    examples of an epoch but its first n; None where reading and dropping these costs nothing.
 
-        10 examples in batches of 4, start_step 3: 3 * 4 = 12 are left out, all of epoch 0 and the
-        first two of epoch 1 -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
+        10 examples in batches of 4, examples_before 12: left out are all of epoch 0 and the first
+        two of epoch 1 -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
     """
     # Only the first epoch is entered in its middle.
-    first, offset = divmod(start_step * batch_size, num_examples)
+    first, offset = divmod(examples_before, num_examples)
     if rest_of_epoch:
         dataset = rest_of_epoch(first, offset)
     else:

@@ -31,10 +31,12 @@ def test_two_workers_equal_one_process(
     pretraining_command, start_program, start_workers, tmp_path, without_dropout
 ):
     """Only the first writes. Both issue collective operations in the same order, whatever their
-    seeds of hashes.
+    seeds of hashes, and change the size of batches at the same step.
     """
-    alone = pretraining_command(**without_dropout, output_dir=tmp_path / "alone")
-    flags = {**without_dropout, "distribution": "multi_worker_mirrored"}
+    schedules = {"batch_size_schedule": "8@0,12@6", "mask_schedule": "0.3@0,0.15@8"}
+    common = {**without_dropout, **schedules, "train_batch_size": 4096}
+    alone = pretraining_command(**common, output_dir=tmp_path / "alone")
+    flags = {**common, "distribution": "multi_worker_mirrored"}
     workers = start_workers(pretraining_command(**flags), fresh=True)
     _, *outputs = map(output_of, (start_program(alone), *workers))
     assert "Held-out evaluation" in outputs[0] and "Held-out evaluation" not in outputs[1]

@@ -25,11 +25,14 @@ class StepCost:
       tokens: the tokens of a global batch, see `TrainingData.tokens_per_example`.
       flops: floating point operations of a training step; 0 if unknown.
       machine_flops_per_second: the rate of the devices at their best; 0 if unknown.
+      whole_steps: the number of such steps that the first `step` updates were, where some of their
+        batches are smaller: after two of half the size, 1.
     """
 
     tokens: float
     flops: float = 0.0
     machine_flops_per_second: float = 0.0
+    whole_steps: Callable[[int], float] = float
 
 
 class Reporter:
@@ -77,7 +80,9 @@ class Reporter:
         only: kind -> name of the variable -> figure.
         """
         now = time.monotonic()
-        steps_per_second = (step - self._last_step) / (now - self._last_time)
+        done = self._cost.whole_steps(step)
+        before = self._cost.whole_steps(self._last_step)
+        steps_per_second = (done - before) / (now - self._last_time)
         rate = self._cost.tokens * steps_per_second
         speed = f"{rate:,.0f} tokens/s"
         share = 0.0
@@ -95,7 +100,7 @@ class Reporter:
             now - self._last_line > _LINE_SECONDS or step == self._num_train_steps
         ):
             self._last_line = now
-            eta = (self._num_train_steps - step) / steps_per_second
+            eta = (self._cost.whole_steps(self._num_train_steps) - done) / steps_per_second
             print(
                 f"step {step}/{self._num_train_steps}  loss {figures['loss']}  "
                 f"lr {figures['lr']}  {speed}  ETA {_duration(eta)}",

@@ -199,6 +199,7 @@ class TrainingText:
         *,
         seed: int = 0,
         start_step: int = 0,
+        examples_before: int | None = None,
         input_context: tf.distribute.InputContext | None = None,
         span_mask_share: float = 0.0,
     ) -> tf.data.Dataset:
@@ -208,9 +209,11 @@ class TrainingText:
         # To begin at a later step, examples are made again and passed over: one epoch at most,
         # after one was counted, if it has fewer than the step asks for.
         check_batch(batch_size, start_step)
-        num_examples = self.count(start_step * batch_size + 1)
+        if examples_before is None:
+            examples_before = start_step * batch_size
+        num_examples = self.count(examples_before + 1)
         epoch = functools.partial(self.epoch, seed)
-        batches = batch_epochs(epoch, num_examples, batch_size, start_step)
+        batches = batch_epochs(epoch, num_examples, batch_size, examples_before)
         schema_of = manifest_fields([], self._settings, self._tokenizer)
         masker = DynamicMasking(self._settings, self._tokenizer, span_mask_share)
         parse = record_parser(schema_of, masker, seed)

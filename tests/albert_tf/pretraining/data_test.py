@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining import open_records, open_text
+from albert_tf.pretraining import open_records, open_text, original_words
+from albert_tf.pretraining.objectives import with_noise
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -102,6 +103,36 @@ def test_a_schedule_of_shares_is_of_the_steps_of_a_run(work):
             for one, expected in zip(batches(changed, step), whole[step:], strict=True):
                 for name, value in expected.items():
                     np.testing.assert_array_equal(one[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["records", "text"])
+def test_batches_of_other_sizes_go_on_in_the_same_order(work, kind):
+    """For hosts as for one; with the noise of the objective that has some."""
+    tokenizer = load_tokenizer(str(work / "vocabulary" / "spiece.model"))
+    settings = PretrainingSettings(max_seq_length=32, sentence_objective="none")
+
+    def opened(batch_size):
+        if kind == "records":
+            return open_records(str(work / "nsp"), batch_size)
+        return open_text(Corpus(str(work / "corpus.txt")), tokenizer, settings, batch_size)
+
+    def batch_at(data, step, **context):
+        batches = with_noise(data.batches, 1, data.sizes)(start_step=step, **context)
+        assert batches.element_spec["input_mask"].shape.rank == 2
+        assert batches.element_spec["input_mask"].shape.is_fully_defined()
+        return next(iter(batches))
+
+    plain, changed = opened(4), opened("4@0,8@2,4@4")
+    assert (changed.batch_size, changed.sizes.values) == (8, (4, 8, 4))
+    small = np.concatenate([original_words(batch_at(plain, step)) for step in range(7)])
+    found = [batch_at(changed, step) for step in range(5)]
+    assert [len(batch["input_mask"]) for batch in found] == [4, 4, 8, 8, 4]
+    np.testing.assert_array_equal(np.concatenate([original_words(each) for each in found]), small)
+    contexts = [tf.distribute.InputContext(2, host, 2) for host in (0, 1)]
+    hosts = [batch_at(changed, 3, input_context=context) for context in contexts]
+    for name, values in found[3].items():
+        parts = np.concatenate([host[name] for host in hosts])
+        np.testing.assert_array_equal(parts, values, err_msg=name)
 
 
 @pytest.mark.parametrize("masks", [{"recurring_mask_share": 0.5}, {"mask_schedule": "0.3@0"}])

@@ -24,6 +24,7 @@ def parse_data(new_flags):
         )
         pretraining_flags.define_data_flags()
         flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
+        flags.DEFINE_string("batch_size_schedule", None, "Batch sizes by their steps.")
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
 
 
@@ -66,6 +67,18 @@ def test_records_or_text(parse_data, monkeypatch):
             FLAGS[name].unparse()
         parse_data(*argv)
         with pytest.raises(UserError, match=message):
+            pretraining_flags.data()
+
+
+def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch):
+    monkeypatch.setattr(pretraining_flags, "open_records", lambda *given: given)
+    parse_data("--train_data=records", "--batch_size_schedule=8@0,16@5")
+    assert pretraining_flags.data()[1] == "8@0,16@5"
+    for flag in ("--train_batch_size=64", "--recipe_batch_size=128"):
+        for name in ("train_batch_size", "recipe_batch_size"):
+            FLAGS[name].unparse()
+        parse_data(flag)
+        with pytest.raises(UserError, match=f"^{flag} and --batch_size_schedule=8@0,16@5 are both"):
             pretraining_flags.data()
 
 

@@ -20,7 +20,9 @@ def test_noise_is_a_function_of_seed_and_step(work):
     data = open_records(str(work / "sop"), batch_size=8)
 
     def noise(seed=1, start=0, context=None, count=3):
-        batches = with_noise(data.batches, seed, 8)(start_step=start, input_context=context)
+        batches = with_noise(data.batches, seed, data.sizes)(
+            start_step=start, input_context=context
+        )
         return np.stack([each["sampling_noise"].numpy() for each in batches.take(count)])
 
     whole = noise()

@@ -1,4 +1,4 @@
-"""Runs whose share of masks changes on the way: an interruption changes nothing."""
+"""Runs whose share of masks and size of batches change: an interruption changes nothing."""
 
 import pytest
 
@@ -6,7 +6,8 @@ from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from tests.run_results import check_tensors
 
-FLAGS = ("--mask_schedule=0.3@0,0.1@3", "--schedule=wsd", "--decay_share=0")
+MASKS, SIZES = "--mask_schedule=0.3@0,0.1@3", "--batch_size_schedule=8@0,16@2"
+CONSTANT = ("--schedule=wsd", "--decay_share=0", "--train_batch_size=4096")
 OBJECTIVES = {
     "mlm": [],
     "recurring_spans": ["--recurring_mask_share=0.5"],
@@ -22,7 +23,7 @@ def train(work, pretrain, tmp_path):
         keras.backend.clear_session()
         more = [f"--objective={objective}", *OBJECTIVES[objective], *flags]
         output = {"output_dir": tmp_path / folder, "num_train_steps": num_train_steps}
-        ended = pretrain(*FLAGS, *more, num_warmup_steps=0, **output)
+        ended = pretrain(MASKS, SIZES, *CONSTANT, *more, num_warmup_steps=0, **output)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
@@ -35,19 +36,21 @@ def train(work, pretrain, tmp_path):
     [name if name == "mlm" else pytest.param(name, marks=pytest.mark.table) for name in OBJECTIVES],
 )
 def test_an_interrupted_run_ends_with_the_same_bits(train, tmp_path, objective):
-    """Before, at and after the change."""
+    """Before, at and after the changes."""
     train("whole", objective, 5)
-    train("parts", objective, 2)
-    for step in (2, 3, 4):
+    train("parts", objective, 1)
+    for step in (1, 2, 3, 4):
         assert f"resuming at step {step}" in train("parts", objective, step + 1)
     model = f"model/{native.WEIGHTS_PREFIX}"
     check_tensors(tmp_path / "parts" / model, tmp_path / "whole" / model)
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_run_keeps_its_schedule(train, pretrain, tmp_path):
-    train("run", "mlm", 1)
+def test_a_run_keeps_its_schedules(train, pretrain, tmp_path):
+    shown = train("run", "mlm", 1)
+    assert "256 (8 x 32) from step 0, 512 (16 x 32) from step 2" in shown
     others = {"output_dir": tmp_path / "run", "num_train_steps": 2}
-    ended = pretrain("--mask_schedule=0.3@0", *FLAGS[1:], **others)
+    ended = pretrain("--mask_schedule=0.3@0", *CONSTANT, "--train_batch_size=8", **others)
     assert ended.returncode == 2
     assert "mask_schedule was '0.3@0,0.1@3' and is '0.3@0'" in ended.stderr
+    assert "train_batch_size was '8@0,16@2' and is 8" in ended.stderr

@@ -37,9 +37,9 @@ def test_evaluation_takes_no_more_than_there_is(one_gigabyte):
 
 @pytest.fixture
 def needed(monkeypatch) -> list:
-    """What is asked for: (flag, batch size, bytes)."""
+    """What is asked for: (flag with its value, bytes)."""
     asked = []
-    monkeypatch.setattr(memory, "_check", lambda *given: asked.append(given[:3]))
+    monkeypatch.setattr(memory, "_check", lambda *given: asked.append(given[:2]))
     return asked
 
 
@@ -48,30 +48,30 @@ def test_an_update_holds_the_share_of_each_replica_here(tiny_config, needed, two
     size = sum(count_parameters(tiny_config).values())
     memory.check_training_memory(tiny_config, 12, 1, 10, one)
     memory.check_training_memory(tiny_config, 12, 3, 10, one)
-    memory.check_training_memory(tiny_config, 12, 3, 10, two_devices)
+    memory.check_training_memory(tiny_config, 12, 3, 10, two_devices, "--other=6@0,12@5")
     assert needed == [
-        ("train_batch_size", 12, training_bytes(tiny_config, size, 12, 10)),
-        ("train_batch_size", 12, training_bytes(tiny_config, size, 4, 10)),
+        ("--train_batch_size=12", training_bytes(tiny_config, size, 12, 10)),
+        ("--train_batch_size=12", training_bytes(tiny_config, size, 4, 10)),
         # Each device has its weights; the batch is one batch.
-        ("train_batch_size", 12, training_bytes(tiny_config, 2 * size, 4, 10)),
+        ("--other=6@0,12@5", training_bytes(tiny_config, 2 * size, 4, 10)),
     ]
 
 
 def test_evaluation_keeps_the_activations_of_one_layer(tiny_config, needed):
     memory.check_evaluation_memory(tiny_config, 12, 10)
     again = tiny_config.replace(recompute=True)
-    assert needed == [("eval_batch_size", 12, training_bytes(again, 0, 12, 10))]
+    assert needed == [("--eval_batch_size=12", training_bytes(again, 0, 12, 10))]
 
 
 def test_twice_the_memory_is_too_much(monkeypatch):
     """The estimate is not below what is needed, and may be far above."""
     monkeypatch.setattr(memory, "machine_bytes", lambda: 3 * 2**30)
-    memory._check("flag", 5, 6 * 2**30, "Help.")
+    memory._check("--flag=5", 6 * 2**30, "Help.")
     with pytest.raises(UserError, match=r"--flag=5 needs about 6 GiB .* machine has 3\. Help\."):
-        memory._check("flag", 5, 6 * 2**30 + 1, "Help.")
+        memory._check("--flag=5", 6 * 2**30 + 1, "Help.")
     for kind in ("GPU", "TPU"):
         with monkeypatch.context() as accelerated:
             accelerated.setattr(
                 tf.config, "list_logical_devices", lambda asked, kind=kind: [1] * (asked == kind)
             )
-            memory._check("flag", 5, 2**60, "Help.")
+            memory._check("--flag=5", 2**60, "Help.")

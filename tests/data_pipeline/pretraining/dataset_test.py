@@ -296,6 +296,6 @@ def test_the_files_of_a_batch(records_dir, step):
             columns["example_weights"] = tf.ones([len(batch)])
             files_of.update(dict.fromkeys(row_keys(columns), path.rpartition("/")[2]))
     wanted = keys(training(records_dir, seed=3, start_step=step - 1), 1)
-    named = datasets.source_of_batch(records_dir, BATCH, step, seed=3).split(", ")
+    named = datasets.source_of_batch(records_dir, BATCH, BATCH * (step - 1), seed=3).split(", ")
     assert len(set(files_of.values())) > 1
     assert named == sorted({files_of[key] for key in wanted})

@@ -36,7 +36,7 @@ def listed(dataset: tf.data.Dataset) -> list[int]:
 def test_runs_that_began_with_older_versions_go_on(step, expected):
     """The order of commit db84dd7, in the first epoch and the second."""
     found = order()
-    batches = batch_epochs(found.epoch, sum(COUNTS), 10, step, found.rest_of_epoch)
+    batches = batch_epochs(found.epoch, sum(COUNTS), 10, 10 * step, found.rest_of_epoch)
     assert next(iter(batches)).numpy().tolist() == expected
 
 

@@ -91,6 +91,19 @@ def test_rates_and_the_time_that_is_left(tmp_path, capsys, clock):
     assert [float(row["tokens_per_second"]) for row in rows] == [200.0, 400.0]
 
 
+def test_smaller_steps_count_as_parts_of_one(tmp_path, capsys, clock):
+    """Of 1,000 steps of 100 tokens, the first 10 had 50: 995 whole ones, 5 in the first second."""
+    cost = StepCost(tokens=100, whole_steps=lambda step: step - min(step, 10) / 2)
+    found = Reporter(str(tmp_path), ("loss",), (), 1000, 0, cost)
+    clock[0] = 20.0
+    found.train(10, METRICS)
+    assert "  25 tokens/s  ETA 1:06:00" in capsys.readouterr().out
+    clock[0] = 40.0
+    found.train(15, METRICS)
+    found.close()
+    assert "  25 tokens/s  ETA 1:05:40" in capsys.readouterr().out
+
+
 def test_a_machine_that_nobody_measured(tmp_path, capsys, clock):
     found = Reporter(str(tmp_path), ("loss",), (), 10, 0, StepCost(tokens=50))
     clock[0] = 1.0
