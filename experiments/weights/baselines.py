@@ -32,8 +32,8 @@ _NUMBER_GRID = {"alpha": [1.0, 10.0, 100.0, 1000.0]}
 
 def majority(task: WeightsTask, train: Split, dev: Split) -> np.ndarray:
     """The most frequent class of the training set, or its mean number, for every dev example."""
-    labels = task.numbers([example.label for example in train.examples])
-    answer = labels.mean() if task.labels is None else np.bincount(labels).argmax()
+    labels = task.gold(train)
+    answer = np.bincount(labels).argmax() if task.labels else labels.mean()
     return np.full(len(dev), answer)
 
 
@@ -44,8 +44,8 @@ def bag(task: WeightsTask, train: Split, dev: Split, parts: str) -> np.ndarray:
     """
     vectorizer = BAGS[parts]()
     vectorizer.fit(_texts(train, "text_a") + _texts(train, "text_b"))
-    labels = task.numbers([example.label for example in train.examples])
-    if task.labels is None:
+    labels = task.gold(train)
+    if not task.labels:
         model, grid = Ridge(solver="lsqr"), _NUMBER_GRID
     else:
         model, grid = LogisticRegression(solver="liblinear"), _CLASS_GRID

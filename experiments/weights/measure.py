@@ -4,7 +4,8 @@
 
 Each start is fine-tuned with each rate and number of epochs of the search, the best of which on
 the dev set is repeated with other seeds; "scratch" is the same network with random weights and the
-same search. Started again, it goes on where it was: finished runs are read from --work_dir.
+same search, "others" are the weights of --others. Started again, it goes on where it was: finished
+runs are read from --work_dir.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.pretrained.loading import preset_vocabulary
 from albert_tf.text.models import SentenceEmbedder
-from albert_tf.training import DeviceSettings
+from albert_tf.training import DeviceSettings, InitialModel
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.settings import PRECISIONS
 from benchmarks.tables import write_csv
@@ -23,19 +25,24 @@ from data_pipeline.errors import UserError
 from experiments.tables import markdown_table, replace_table
 from experiments.weights import baselines
 from experiments.weights.intervals import median_difference, paired_interval
-from experiments.weights.runs import Plan, starts, train_all, vocabulary
+from experiments.weights.runs import Plan, train_all
 from experiments.weights.tasks import WEIGHTS_TASKS, WeightsTask
 
 FLAGS = flags.FLAGS
-_PARTS = ("shipped", "scratch", "baselines", "embeddings")
+_GLUE = ("cola", "sst-2", "mrpc", "sts-b", "rte", "wnli")
+_STARTS = ("shipped", "others", "scratch")
+_PARTS = (*_STARTS, "baselines", "embeddings")
 
 
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("What is measured")
-    flags.DEFINE_string("data_dir", None, "GLUE's root folder.", required=True)
-    flags.DEFINE_string("weights", "albert-small-en", "Preset, with its weights in the package.")
-    flags.DEFINE_list("tasks", list(WEIGHTS_TASKS), "Some of the tasks.")
+    flags.DEFINE_string(
+        "data_dir", None, "GLUE's root folder, or that of RACE or SQuAD 1.1.", required=True
+    )
+    flags.DEFINE_string("weights", "albert-small-en", "Preset or folder of the shipped weights.")
+    flags.DEFINE_string("others", None, "Weights to compare with, measured as `others`.")
+    flags.DEFINE_list("tasks", list(_GLUE), f"Some of: {', '.join(WEIGHTS_TASKS)}.")
     flags.DEFINE_list("parts", list(_PARTS), f"Some of: {', '.join(_PARTS)}.")
     flags.group("Fine-tuning")
     flags.DEFINE_list(
@@ -46,23 +53,26 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "max_train_examples", 0, "Examples of a task to train on, drawn once; 0: all.", 0
     )
+    flags.DEFINE_integer("train_batch_size", 32, "Number of examples in an update.", 1)
+    flags.DEFINE_integer("max_seq_length", 128, "Number of tokens in a row.", 8)
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
     flags.group("Output")
     flags.DEFINE_string("work_dir", "benchmark_out/weights", "Runs, and what they answered.")
     flags.DEFINE_string("document", None, "Document whose tables are replaced, such as the docs'.")
+    flags.DEFINE_string("table", "glue", "Name of the document's table of tasks.")
     flags.DEFINE_string("scores", None, "CSV file with the score of every run.")
 
 
 def main() -> None:
     if not FLAGS.tasks:
         raise UserError(f"--tasks is empty; there are {', '.join(WEIGHTS_TASKS)}.")
-    if FLAGS.scores and not {"shipped", "scratch"} & set(FLAGS.parts):
-        raise UserError(f"--scores={FLAGS.scores} needs shipped or scratch among --parts.")
+    if FLAGS.scores and not set(_STARTS) & set(FLAGS.parts):
+        raise UserError(f"--scores={FLAGS.scores} needs one of {', '.join(_STARTS)} in --parts.")
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
-    rows, scores = zip(*(glue_row(WEIGHTS_TASKS[name], devices) for name in FLAGS.tasks))
+    rows, scores = zip(*(task_row(WEIGHTS_TASKS[name], devices) for name in FLAGS.tasks))
     if FLAGS.scores:
         write_csv(Path(FLAGS.scores), [row for of_task in scores for row in of_task])
-    tables = {"glue": markdown_table(rows)}
+    tables = {FLAGS.table: markdown_table(rows)}
     if "embeddings" in FLAGS.parts:
         tables["embeddings"] = markdown_table(embedding_rows())
     for name, table in tables.items():
@@ -71,7 +81,7 @@ def main() -> None:
             replace_table(Path(FLAGS.document), name, table)
 
 
-def glue_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[dict[str, object]]]:
+def task_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[dict[str, object]]]:
     """The row of a task, medians and what the shipped weights are ahead of each of the others, and
     the scores of its runs.
     """
@@ -79,17 +89,24 @@ def glue_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[
         "train": task.read(FLAGS.data_dir, "train", FLAGS.max_train_examples),
         "dev": task.read(FLAGS.data_dir, "dev"),
     }
-    labels = task.numbers([example.label for example in splits["dev"].examples])
+    labels = task.gold(splits["dev"])
     plan = Plan(
         [float(rate) for rate in FLAGS.learning_rates],
         [float(number) for number in FLAGS.epochs],
         FLAGS.seeds,
+        FLAGS.train_batch_size,
+        FLAGS.max_seq_length,
     )
+    starts = {
+        "shipped": InitialModel(init_checkpoint=FLAGS.weights),
+        **({"others": InitialModel(init_checkpoint=FLAGS.others)} if FLAGS.others else {}),
+        "scratch": InitialModel(preset=FLAGS.weights),
+    }
     answers, chosen, scores = {}, {}, []
-    for name, start in starts(FLAGS.weights).items():
+    for name, start in starts.items():
         if name in FLAGS.parts:
             folder = Path(FLAGS.work_dir) / task.name / name
-            vocab_file = vocabulary(FLAGS.weights)
+            vocab_file = preset_vocabulary(FLAGS.weights)
             found = train_all(task, start, vocab_file, splits, plan, folder, devices)
             answers[name], chosen[name] = found.predictions, found.chosen
             scores += [
@@ -105,26 +122,18 @@ def glue_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[
         "task, score": f"{task.name}, {task.score_name}",
         "train, dev": f"{len(splits['train']):,}, {len(labels):,}",
     }
-    for name in ("shipped", "scratch", "majority", *baselines.BAGS):
-        row[name] = _median(task, labels, answers.get(name))
-    for name in ("scratch", "bag of words"):
-        row[f"ahead of {name}"] = _ahead(task, labels, answers.get("shipped"), answers.get(name))
+    for name, runs in answers.items():
+        row[name] = f"{np.median([task.score(labels, run) for run in runs]):.1f}"
+    for name in ("others", "scratch", "bag of words"):
+        if {"shipped", name} <= answers.keys():
+            row[f"ahead of {name}"] = _ahead(task, labels, answers["shipped"], answers[name])
     row["BERT-Tiny (test)"] = "" if task.bert_tiny is None else f"{task.bert_tiny:.1f}"
     print(", ".join(f"{name}: {value}" for name, value in {**row, **chosen}.items()), flush=True)
     return row, scores
 
 
-def _median(task: WeightsTask, labels: np.ndarray, runs: np.ndarray | None) -> str:
-    """[runs, N] answers -> "71.2"; empty for what was not measured."""
-    return "" if runs is None else f"{np.median([task.score(labels, run) for run in runs]):.1f}"
-
-
-def _ahead(
-    task: WeightsTask, labels: np.ndarray, left: np.ndarray | None, right: np.ndarray | None
-) -> str:
+def _ahead(task: WeightsTask, labels: np.ndarray, left: np.ndarray, right: np.ndarray) -> str:
     """ "+5.1 (2.0 to 8.3)", the difference of medians with its interval."""
-    if left is None or right is None:
-        return ""
     difference = median_difference(task.score, labels, left, right)
     low, high = paired_interval(task.score, labels, left, right)
     return f"{difference:+.1f} ({low:.1f} to {high:.1f})"
@@ -134,7 +143,7 @@ def embedding_rows() -> list[dict[str, str]]:
     """Similarities of STS-B's dev pairs that nothing was fine-tuned for."""
     task = WEIGHTS_TASKS["sts-b"]
     dev = task.read(FLAGS.data_dir, "dev")
-    labels = task.numbers([example.label for example in dev.examples])
+    labels = task.gold(dev)
     first, second = ([getattr(one, text) for one in dev.examples] for text in ("text_a", "text_b"))
     found = {
         f"{FLAGS.weights}, mean of the last layer": SentenceEmbedder(FLAGS.weights).similarity(

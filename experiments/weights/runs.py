@@ -16,13 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.finetuning.runs.run_files import answers_path, weights_sha256
-from albert_tf.finetuning.tasks.answer_tables import read_predictions
+from albert_tf.finetuning.runs.run_files import weights_sha256
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained.loading import locate, preset_vocabulary
+from albert_tf.pretrained.loading import locate
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from data_pipeline.files import atomic_files
@@ -64,14 +63,6 @@ class Trained:
     chosen: str
 
 
-def starts(name: str) -> dict[str, InitialModel]:
-    """The shipped weights, and the same network with random ones."""
-    return {
-        "shipped": InitialModel(init_checkpoint=name),
-        "scratch": InitialModel(preset=name),
-    }
-
-
 def train_all(
     task: WeightsTask,
     start: InitialModel,
@@ -82,7 +73,7 @@ def train_all(
     devices: Devices,
 ) -> Trained:
     """The search with seed 0, then the other seeds with what it found; finished runs are read."""
-    labels = task.numbers([example.label for example in splits["dev"].examples])
+    labels = task.gold(splits["dev"])
     answers = functools.partial(
         _answers, task, start, vocab_file, splits, plan, folder, devices=devices
     )
@@ -143,7 +134,7 @@ def _answers(
         return RunSettings(str(path), optimizer, loop)
 
     finetune(start, task.name, TaskData(splits=splits), str(path), settings, devices, run_settings)
-    predictions = read_predictions(f"{answers_path(str(path), task.name, 'dev')}.tsv")
+    predictions = task.answers(str(path), splits["dev"])
     content = json.dumps({"about": about, "predictions": predictions})
     atomic_files.write_bytes(str(record), content.encode("utf-8"))
     shutil.rmtree(path)  # Its answers are all that is used of it.
@@ -153,8 +144,3 @@ def _answers(
 def _weights_of(start: InitialModel) -> str | None:
     """Hash of the weights that a start has; None: random ones."""
     return weights_sha256(locate(start.init_checkpoint)) if start.init_checkpoint else None
-
-
-def vocabulary(name: str) -> str:
-    """Path of the vocabulary that both starts use."""
-    return preset_vocabulary(name)

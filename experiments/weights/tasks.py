@@ -1,27 +1,33 @@
-"""The tasks on which the shipped weights are judged: examples, score, published figures."""
+"""The tasks on which weights are judged: examples, answers, score, published figures."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from albert_tf.finetuning.runs.run_files import answers_path
+from albert_tf.finetuning.tasks.answer_tables import read_predictions
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.squad_scores import f1_v1
+from albert_tf.finetuning.tasks.table import get_task
 from albert_tf.metrics import classification, correlation
 from data_pipeline.finetuning.examples import Split
-from data_pipeline.finetuning.glue import GLUE_TASKS, read_glue
 
 
 @dataclasses.dataclass(frozen=True)
 class WeightsTask:
-    """A task of GLUE, and how it is scored here.
+    """A task, and how it is scored here.
 
     Attributes:
       name: such as "sst-2".
       score_name: of the score, as the table shows it.
-      function: labels and predictions of N examples -> the score; classes are numbers.
+      function: right answers and predictions of N examples -> the score; classes are numbers.
       bert_tiny: the score that BERT-Tiny's model card states for GLUE's test set, in percent; None:
         it states none.
     """
@@ -29,24 +35,33 @@ class WeightsTask:
     name: str
     score_name: str
     function: Callable[[Sequence[Any], Sequence[Any]], float | None]
-    bert_tiny: float | None
+    bert_tiny: float | None = None
 
     @property
-    def labels(self) -> tuple[str, ...] | None:
-        """Names of the classes; None: numbers are predicted."""
-        return GLUE_TASKS[self.name].labels
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes; (): numbers are predicted."""
+        return get_task(self.name).labels or ()
 
     def read(self, data_dir: str, split: str, max_examples: int = 0) -> Split:
         """The examples of a split, or `max_examples` of them drawn by a fixed seed, in order."""
-        found = read_glue(self.name, data_dir, split)
+        found = get_task(self.name).read(TaskData(data_dir), split)
         if not max_examples or len(found) <= max_examples:
             return found
         chosen = sorted(random.Random(0).sample(range(len(found)), max_examples))
         return dataclasses.replace(found, examples=[found.examples[place] for place in chosen])
 
+    def gold(self, split: Split) -> np.ndarray:
+        """[N] right answers."""
+        task: Any = get_task(self.name)
+        return self.numbers([task.right_answer(each, self.labels) for each in split.examples])
+
+    def answers(self, run: str, split: Split) -> list[Any]:
+        """N answers of a finished run, as a JSON file holds them."""
+        return read_predictions(f"{answers_path(run, self.name, split.name)}.tsv")
+
     def numbers(self, values: Sequence[Any]) -> np.ndarray:
         """Names of classes as their places in `labels`; numbers as they are."""
-        if self.labels is None:
+        if not self.labels:
             return np.array([float(value) for value in values])
         places = {label: place for place, label in enumerate(self.labels)}
         return np.array([places[value] for value in values])
@@ -54,6 +69,21 @@ class WeightsTask:
     def score(self, labels: np.ndarray, predictions: np.ndarray) -> float:
         """The score in percent; 0 where it is undefined, as for one answer to all examples."""
         return 100 * (self.function(labels, predictions) or 0.0)
+
+
+class SquadWeightsTask(WeightsTask):
+    """SQuAD 1.1; a question's answer is known by its F1."""
+
+    def gold(self, split: Split) -> np.ndarray:
+        return np.ones(len(split))
+
+    def answers(self, run: str, split: Split) -> list[float]:
+        path = Path(f"{answers_path(run, self.name, split.name)}_predictions.json")
+        texts = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            max(f1_v1(answer.text, texts[question.id]) for answer in question.answers)
+            for question in split.examples
+        ]
 
 
 # BERT-Tiny's row: https://huggingface.co/google/bert_uncased_L-2_H-128_A-2
@@ -65,6 +95,8 @@ WEIGHTS_TASKS = {
         WeightsTask("mrpc", "F1", classification.f1, 81.1),
         WeightsTask("sts-b", "Spearman", correlation.spearman, 73.6),
         WeightsTask("rte", "accuracy", classification.accuracy, 57.2),
-        WeightsTask("wnli", "accuracy", classification.accuracy, None),
+        WeightsTask("wnli", "accuracy", classification.accuracy),
+        WeightsTask("race", "accuracy", classification.accuracy),
+        SquadWeightsTask("squad1.1", "F1", lambda gold, found: float(np.mean(found))),
     )
 }
