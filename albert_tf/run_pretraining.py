@@ -18,7 +18,6 @@ from albert_tf.pretraining.objectives import objective_of
 from albert_tf.training import InitialModel
 from albert_tf.training import flags as shared_flags
 from albert_tf.training.devices import Devices
-from albert_tf.training.settings import MAX_BATCH_SIZE
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
@@ -34,20 +33,12 @@ def define_flags() -> None:
     pretraining_flags.define_data_flags()
     pretraining_flags.define_objective_flags()
     define(Distillation, "Distillation")
-    pretraining_flags.define_warmup_flag()
+    pretraining_flags.define_recipe_flags()
     shared_flags.define_training_flags(
         train_batch_size=4096,
         optimizer="lamb",
         learning_rate=0.00176,
         num_train_steps=125000,
-    )
-    flags.DEFINE_integer(
-        "recipe_batch_size",
-        0,
-        "Batch size that learning rate, updates and warm-up are meant for; they are scaled to "
-        "--train_batch_size by the square root rule. 0: nothing is scaled.",
-        upper_bound=MAX_BATCH_SIZE,
-        expert=True,
     )
     flags.DEFINE_string(
         "batch_size_schedule",

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Makes the virtual environments of the libraries that benchmarks/encoder.py and
 # benchmarks/finetuning.py compare with: these cannot be installed together, nor beside this project.
-# ALBERT_TF_PEERS=FOLDER lets tests/export/migration_docs_test.py use them.
+# ALBERT_TF_PEERS=FOLDER lets tests use them, such as tests/export/migration_docs_test.py.
 #
 #   benchmarks/make_peer_environments.sh [FOLDER]      (default: benchmarks/.peers)
 #
 # FOLDER/tf      Python 3.11: Hugging Face transformers for TensorFlow, the Model Garden
 # FOLDER/torch   Python 3.11: Hugging Face transformers for PyTorch, ONNX Runtime
 # FOLDER/keras   Python 3.12: KerasHub on Keras 3
+# FOLDER/jax     Python 3.12: JAX, for tests/experiments/weights/accelerator_test.py
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 peers="${1:-$here/.peers}"
@@ -35,5 +36,8 @@ make_environment torch 3.11
 make_environment keras 3.12
 "$peers/keras/bin/pip" install --quiet tensorflow==2.20.0 tensorflow-text==2.20.1 \
   keras-hub==0.32.0 psutil safetensors
+
+make_environment jax 3.12
+"$peers/jax/bin/pip" install --quiet jax numpy absl-py sentencepiece
 
 echo "Environments: $peers"

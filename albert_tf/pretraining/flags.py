@@ -13,6 +13,7 @@ from albert_tf.pretraining.objectives import Pretrainer
 from albert_tf.training import starts
 from albert_tf.training.flags import chosen_vocabulary
 from albert_tf.training.optimizers import recipe_for_batch
+from albert_tf.training.settings import MAX_BATCH_SIZE
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import read
 from data_pipeline.corpus.documents import Corpus
@@ -117,14 +118,22 @@ def define_objective_flags() -> None:
     )
 
 
-def define_warmup_flag() -> None:
-    """The flag of the warm-up, before `define_training_flags` makes one with another default."""
+def define_recipe_flags() -> None:
+    """Flags of `recipe`, before `define_training_flags` makes one with another default."""
     flags.group("Training")
     flags.DEFINE_integer(
         "num_warmup_steps",
         None,
         "Number of updates until the highest learning rate; by default a fortieth of "
         "--num_train_steps, or what a run in --output_dir began with.",
+    )
+    flags.DEFINE_integer(
+        "recipe_batch_size",
+        0,
+        "Batch size that learning rate, updates and warm-up are meant for; they are scaled to "
+        "--train_batch_size by the square root rule. 0: nothing is scaled.",
+        upper_bound=MAX_BATCH_SIZE,
+        expert=True,
     )
 
 

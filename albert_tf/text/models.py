@@ -135,6 +135,8 @@ class SentenceEmbedder:
                 vectors[rows] = self.model.encoder.hidden_at(inputs, first)[:, 0].numpy()
         return _unit(vectors) if self.pooling.normalized else vectors
 
+    encode = __call__  # As sentence-transformers names it.
+
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         """float32 [B], the cosine of the vectors of each pair, -1 to 1."""
         left, right = (_unit(self(texts)) for texts in (first, second))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import glob
 import io
@@ -22,7 +23,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,10 +32,12 @@ from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.tables import append_row
 from experiments.weights import tokens
 
 FLAGS = flags.FLAGS
 Batch = dict[str, np.ndarray]
+State = list[np.ndarray]
 
 
 def define_flags() -> None:
@@ -43,6 +46,7 @@ def define_flags() -> None:
     flags.DEFINE_string("compiled", None, "Folder of compile_update.", required=True)
     flags.DEFINE_string("tokens", None, "Files of tokens of prepare, a glob.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder of the run.", required=True)
+    flags.DEFINE_string("weights", None, "weights.npz of another run, to begin with.")
     flags.DEFINE_float("max_minutes", 0, "Minutes after which it saves and ends; 0: none.", 0)
     flags.DEFINE_float("save_minutes", 2, "Minutes between two saves.", above=0)
     flags.DEFINE_integer("report_steps", 100, "Updates between two lines of the log.", 1)
@@ -56,6 +60,9 @@ class Place(NamedTuple):
     batch: int = 0
 
 
+Drawn: TypeAlias = Iterator[tuple[Batch, Place]]
+
+
 def main() -> None:
     began = time.monotonic()
     compiled, output = Path(FLAGS.compiled), Path(FLAGS.output_dir)
@@ -64,14 +71,14 @@ def main() -> None:
     if not files:
         raise UserError(f"--tokens={FLAGS.tokens} matches no file. Make them with prepare.")
     output.mkdir(parents=True, exist_ok=True)
-    state, step, place = load(output, compiled)
-    update = compiled_update(compiled, about)
+    state, step, place = load(output, about, files)
+    update = compiled_update(compiled, about, state)
     print(
         f"{time.monotonic() - began:.0f} s: update {step} of {about['num_train_steps']}", flush=True
     )
     saved = reported = time.monotonic()
     last = about["num_train_steps"]
-    with Drawn(files, compiled, place, FLAGS.processes or (os.cpu_count() or 2) - 1) as data:
+    with drawn(files, compiled, place, FLAGS.processes or (os.cpu_count() or 2) - 1) as data:
         while step < last:
             batch, place = next(data)
             figures, state = update(batch, state)
@@ -83,29 +90,43 @@ def main() -> None:
                 reported = time.monotonic()
                 report(output, about, step, figures, rate)
             if is_last or step == last or now - saved > 60 * FLAGS.save_minutes:
-                save(output, about, state, step, place)
+                save(output, about, state, [step, len(files), *place])
                 saved = time.monotonic()
             if is_last:
                 break
     print(f"{time.monotonic() - began:.0f} s: update {step}, {output}", flush=True)
 
 
-def load(output: Path, compiled: Path) -> tuple[list[np.ndarray], int, Place]:
+def load(output: Path, about: dict[str, Any], files: Sequence[str]) -> tuple[State, int, Place]:
     """State, number of updates and place of the run, or those before the first update."""
     path = output / "state.npz"
-    with np.load(path if path.exists() else compiled / "state.npz") as file:
-        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
-    if not path.exists():
-        return arrays, 0, Place()
-    *state, counts = arrays
-    step, *place = counts.tolist()
-    return state, step, Place(*place)
+    if path.exists():
+        *state, counts = arrays_of(path)
+        step, number_of_files, *place = counts.tolist()
+        if number_of_files != len(files):
+            raise UserError(
+                f"--tokens={FLAGS.tokens} are {len(files)} files, and {output} began with "
+                f"{number_of_files}: its place among them is not known. Give the same files."
+            )
+        return state, step, Place(*place)
+    state = arrays_of(Path(FLAGS.compiled) / "state.npz")
+    if FLAGS.weights:
+        others = iter(arrays_of(Path(FLAGS.weights)))
+        state = [
+            next(others).astype(array.dtype) if name is not None else array
+            for array, name in zip(state, about["weights"])
+        ]
+    return state, 0, Place()
 
 
-def save(
-    output: Path, about: dict[str, Any], state: Sequence[Any], step: int, place: Place
-) -> None:
-    """Writes the state, and the weights as float16."""
+def arrays_of(path: Path) -> State:
+    """The arrays in a file of numpy, in order."""
+    with np.load(path) as file:
+        return [file[f"arr_{number}"] for number in range(len(file.files))]
+
+
+def save(output: Path, about: dict[str, Any], state: Sequence[Any], counts: list[int]) -> None:
+    """Writes the state with what `load` reads of the run, and the weights as float16."""
     arrays = [np.asarray(each) for each in state]
     weights = [
         array.astype(np.float16)
@@ -113,8 +134,8 @@ def save(
         if name is not None
     ]
     _write(output / "weights.npz", weights)
-    _write(output / "state.npz", [*arrays, np.array([step, *place])])
-    print(f"saved update {step}", flush=True)
+    _write(output / "state.npz", [*arrays, np.array(counts)])
+    print(f"saved update {counts[0]}", flush=True)
 
 
 def _write(path: Path, arrays: list[np.ndarray]) -> None:
@@ -127,19 +148,15 @@ def report(output: Path, about: dict[str, Any], step: int, figures: np.ndarray, 
     """A line on the screen and in log.csv; `rate` in updates a second."""
     if not np.isfinite(figures).all():
         raise UserError(f"Update {step} is not finite; the last save is in {output}.")
-    names = [*about["figures"], "tokens_per_second"]
     size = about["batch_size"] * about["examples"]["max_seq_length"]
-    values = [f"{value:.4f}" for value in figures] + [f"{rate * size:.0f}"]
-    path = output / "log.csv"
-    with path.open("a", encoding="utf-8") as file:
-        if not path.stat().st_size:
-            file.write(",".join(["step", *names]) + "\n")
-        file.write(",".join([str(step), *values]) + "\n")
-    print(step, *itertools.chain(*zip(names, values)), flush=True)
+    row = {"step": step} | {name: f"{value:.4f}" for name, value in zip(about["figures"], figures)}
+    row["tokens_per_second"] = f"{rate * size:.0f}"
+    append_row(output / "log.csv", row)
+    print(*itertools.chain(*row.items()), flush=True)
 
 
 def compiled_update(
-    folder: Path, about: dict[str, Any]
+    folder: Path, about: dict[str, Any], state: State
 ) -> Callable[[Batch, Sequence[Any]], tuple[Any, list[Any]]]:
     """(batch, state) -> (figures, new state); the old state is given up."""
     import jax
@@ -147,8 +164,6 @@ def compiled_update(
 
     jax.config.update("jax_enable_x64", True)  # The number of the update is an int64.
     inputs = dict(sorted(about["inputs"].items()))
-    with np.load(folder / "state.npz") as file:
-        state = [file[f"arr_{number}"] for number in range(len(file.files))]
     shapes = [jax.ShapeDtypeStruct(*each) for each in inputs.values()]
     shapes += [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in state]
     replaced = about["replaced"]
@@ -161,49 +176,43 @@ def compiled_update(
     module = (folder / "update.stablehlo").read_bytes()
     call = dataclasses.replace(frame, mlir_module_serialized=module).call
 
-    def update(batch: Batch, state: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def updated(batch: Batch, state: Sequence[Any]) -> tuple[Any, list[Any]]:
         # Batches come in few bytes, and get the dtypes of the model on the device.
         arrays = [batch[name].astype(dtype) for name, (_, dtype) in inputs.items()]
         figures, *new = call(*arrays, *state)
         values = dict(zip(replaced, new))
         return figures, [values.get(number, old) for number, old in enumerate(state)]
 
-    return jax.jit(update, donate_argnums=1)
+    return jax.jit(updated, donate_argnums=1)
 
 
-class Drawn:
+@contextlib.contextmanager
+def drawn(files: Sequence[str], compiled: Path, place: Place, processes: int) -> Iterator[Drawn]:
     """A context whose value is an endless iterator of batches, and the place after each, that other
     processes draw ahead.
     """
+    context = multiprocessing.get_context("spawn")  # Not forked: JAX has threads.
+    pool = concurrent.futures.ProcessPoolExecutor(processes, context)
 
-    def __init__(self, files: Sequence[str], compiled: Path, place: Place, processes: int) -> None:
-        self._files, self._compiled, self._place, self._ahead = files, compiled, place, processes
-        context = multiprocessing.get_context("spawn")  # Not forked: JAX has threads.
-        self._pool = concurrent.futures.ProcessPoolExecutor(processes, context)
-
-    def __enter__(self) -> Iterator[tuple[Batch, Place]]:
-        return self._batches()
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _batches(self) -> Iterator[tuple[Batch, Place]]:
-        first = self._place.unit
-        units = itertools.count(first)
+    def batches() -> Drawn:
+        units = itertools.count(place.unit)
         waiting: collections.deque = collections.deque()
         empty = 0
-        for unit in itertools.count(first):
-            while len(waiting) <= self._ahead:
-                arguments = self._files, str(self._compiled), next(units)
-                waiting.append(self._pool.submit(draw, *arguments))
-            batches = waiting.popleft().result()
-            begin = self._place.batch if unit == first else 0
-            for number in range(begin, len(batches)):
-                is_last = number + 1 == len(batches)
-                yield batches[number], Place(unit + 1) if is_last else Place(unit, number + 1)
-            empty = 0 if batches else empty + 1
-            if empty > len(self._files):
+        for unit in itertools.count(place.unit):
+            while len(waiting) <= processes:
+                waiting.append(pool.submit(draw, files, str(compiled), next(units)))
+            found = waiting.popleft().result()
+            for number in range(place.batch if unit == place.unit else 0, len(found)):
+                is_last = number + 1 == len(found)
+                yield found[number], Place(unit + 1) if is_last else Place(unit, number + 1)
+            empty = 0 if found else empty + 1
+            if empty > len(files):
                 raise UserError("The files of tokens do not fill a batch. Make larger ones.")
+
+    try:
+        yield batches()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def draw(files: Sequence[str], compiled: str, unit: int) -> list[Batch]:

@@ -17,6 +17,7 @@ from data_pipeline.command_line import flags, run_binary
 from data_pipeline.files import atomic_folders
 from data_pipeline.tokenizers.conversion import write_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.weights.accelerator import arrays_of
 
 FLAGS = flags.FLAGS
 
@@ -39,8 +40,7 @@ def main() -> None:
     model = AlbertPretrainer(config)
     variables = {each.name: each for each in model.trainable_variables}
     names = [name for name in about["weights"] if name is not None]
-    with np.load(FLAGS.weights) as file:
-        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
+    arrays = arrays_of(Path(FLAGS.weights))
     if sorted(names) != sorted(variables) or len(arrays) != len(names):
         raise UserError(f"{FLAGS.weights} does not hold the weights of {FLAGS.compiled}.")
     for name, array in zip(names, arrays):

@@ -25,7 +25,6 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models.objectives import Batch
-from albert_tf.optimization import Recipe
 from albert_tf.pretraining import flags as pretraining_flags
 from albert_tf.pretraining.objectives import objective_of
 from albert_tf.training import InitialModel
@@ -42,12 +41,13 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    """Flags of this program: those of run_pretraining, so that a stage's file serves both."""
+    """Flags of this program: those of run_pretraining, so that a stage's file serves both; the
+    accelerator has a --max_minutes of its own."""
     shared_flags.define_run_flags(modes=("train",))
     define(InitialModel, "Model")
     pretraining_flags.define_data_flags()
     pretraining_flags.define_objective_flags()
-    pretraining_flags.define_warmup_flag()
+    pretraining_flags.define_recipe_flags()
     shared_flags.define_training_flags(
         train_batch_size=256, optimizer="adamw", learning_rate=0.0008, num_train_steps=1000
     )
@@ -56,12 +56,17 @@ def define_flags() -> None:
 def main() -> None:
     if FLAGS.objective != "mlm":
         raise UserError(f"--objective={FLAGS.objective} draws noise: only mlm is compiled.")
+    if FLAGS.gradient_accumulation_steps != 1:
+        raise UserError(
+            f"--gradient_accumulation_steps={FLAGS.gradient_accumulation_steps}: an update is "
+            "compiled as a whole. Leave it out, and give the accelerator a smaller batch."
+        )
     FLAGS.fast, FLAGS.packed = "off", "false"  # Both are for processors.
     shared_flags.prepare_flagged_devices()
     examples = read(PretrainingSettings, masking="dynamic", dupe_factor=1)
     examples.check_no_run_is_needed()
     tokenizer = load_tokenizer(shared_flags.chosen_vocabulary())
-    start, recipe = shared_flags.initial_model(), _recipe()
+    start, recipe = shared_flags.initial_model(), pretraining_flags.recipe()
     config = start.config(tokenizer.vocab_size, examples.max_seq_length, "the examples")
     keras.utils.set_random_seed(FLAGS.seed)
     model = pretraining_flags.model(config, packed=False)
@@ -90,10 +95,6 @@ def main() -> None:
     print(
         f"{FLAGS.output_dir}: {len(module):,} bytes of StableHLO, {len(state)} parts of the state"
     )
-
-
-def _recipe() -> Recipe:
-    return Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps or 0)
 
 
 def empty_batch(batch_size: int, examples: PretrainingSettings) -> Batch:

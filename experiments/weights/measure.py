@@ -1,4 +1,4 @@
-"""What the weights of this package are worth on GLUE's dev sets, with scratch and baselines.
+"""What weights are worth on dev sets of GLUE, RACE and SQuAD, beside others, scratch and baselines.
 
     python -m experiments.weights.measure --data_dir=glue --document=docs/weights.md
 
@@ -68,10 +68,19 @@ def main() -> None:
         raise UserError(f"--tasks is empty; there are {', '.join(WEIGHTS_TASKS)}.")
     if FLAGS.scores and not set(_STARTS) & set(FLAGS.parts):
         raise UserError(f"--scores={FLAGS.scores} needs one of {', '.join(_STARTS)} in --parts.")
+    if "baselines" in FLAGS.parts and (others := set(FLAGS.tasks) - set(_GLUE)):
+        raise UserError(
+            f"--parts=baselines is for GLUE, not for {', '.join(others)}. Leave it out."
+        )
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
-    rows, scores = zip(*(task_row(WEIGHTS_TASKS[name], devices) for name in FLAGS.tasks))
-    if FLAGS.scores:
-        write_csv(Path(FLAGS.scores), [row for of_task in scores for row in of_task])
+    rows: list[dict[str, str]] = []
+    scores: list[dict[str, object]] = []
+    for name in FLAGS.tasks:
+        row, of_task = task_row(WEIGHTS_TASKS[name], devices)
+        rows.append(row)
+        scores += of_task
+        if FLAGS.scores:
+            write_csv(Path(FLAGS.scores), scores)
     tables = {FLAGS.table: markdown_table(rows)}
     if "embeddings" in FLAGS.parts:
         tables["embeddings"] = markdown_table(embedding_rows())

@@ -18,12 +18,11 @@ def parse_data(new_flags):
     with new_flags():
         shared_flags.define_run_flags(("train_and_eval",))
         define(InitialModel, "Model")
-        pretraining_flags.define_warmup_flag()
+        pretraining_flags.define_recipe_flags()
         shared_flags.define_training_flags(
             32, optimizer="lamb", learning_rate=0.001, num_train_steps=100
         )
         pretraining_flags.define_data_flags()
-        flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
         flags.DEFINE_string("batch_size_schedule", None, "Batch sizes by their steps.")
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
 

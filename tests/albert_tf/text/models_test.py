@@ -60,7 +60,7 @@ def test_masks_are_filled(folder):
 
 def test_vectors_are_the_mean_over_the_tokens_of_a_text(folder, tokenizer):
     embed = SentenceEmbedder(folder, max_seq_length=16)
-    found = embed(TEXTS)
+    found = embed.encode(TEXTS)
     assert found.shape == (3, 16) and embed([]).shape == (0, 16)
     for text, vector in zip(TEXTS, found):
         example = TextExample("", text, None, None, "", 1)

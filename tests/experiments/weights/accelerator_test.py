@@ -80,23 +80,34 @@ def test_a_run_goes_on_where_it_was_saved(files, monkeypatch):
         seen.append(batch["input_word_ids"])
         return np.array([1.0]), [state[0] + 1, state[1] + batch["input_word_ids"].sum()]
 
-    monkeypatch.setattr(accelerator, "compiled_update", lambda folder, about: update)
+    monkeypatch.setattr(accelerator, "compiled_update", lambda *unused: update)
     whole, parts = files / "whole", files / "parts"
-    for output, minutes in ((whole, 0), *[(parts, 1e-9)] * STEPS):
+
+    def run(output, minutes=0, weights=None):
         values = {"compiled": str(files / "compiled"), "tokens": f"{files}/*.xz", "processes": 1}
         values |= {"output_dir": str(output), "max_minutes": minutes, "save_minutes": 1e9}
-        flags = type("Flags", (), {**values, "report_steps": 2})
+        flags = type("Flags", (), {**values, "report_steps": 2, "weights": weights})
         monkeypatch.setattr(accelerator, "FLAGS", flags)
         accelerator.main()
+
+    for output, minutes in ((whole, 0), *[(parts, 1e-9)] * STEPS):
+        run(output, minutes)
     assert len(seen) == 2 * STEPS
     assert all(map(np.array_equal, seen[:STEPS], seen[STEPS:]))
-    first, second = (accelerator.load(output, files / "compiled") for output in (whole, parts))
+    first, second = (accelerator.load(output, {}, [""] * 2) for output in (whole, parts))
     assert first[1:] == second[1:] and first[1] == STEPS
     assert all(map(np.array_equal, first[0], second[0]))
     with np.load(whole / "weights.npz") as file:
         assert file["arr_0"].tolist() == [STEPS] * 2 and file["arr_0"].dtype == np.float16
     head, *rows = (whole / "log.csv").read_text().split()
     assert head == "step,loss,tokens_per_second" and [row[0] for row in rows] == [*"246"]
+
+    run(files / "third", 1e-9, weights=str(whole / "weights.npz"))
+    with np.load(files / "third" / "weights.npz") as file:  # One more update than it began with.
+        assert file["arr_0"].tolist() == [STEPS + 1] * 2
+    shutil.copy(files / "part-0.npz.xz", files / "part-2.npz.xz")
+    with pytest.raises(accelerator.UserError, match="are 3 files, and .*whole began with 2"):
+        run(whole)
 
 
 def test_missing_tokens_are_named(files, result_of):
@@ -105,6 +116,25 @@ def test_missing_tokens_are_named(files, result_of):
         *(f"--compiled={files}/compiled", "--tokens=none/*.xz", f"--output_dir={files}/run"),
     )
     assert result.returncode == 2 and "--tokens=none/*.xz matches no file" in result.stderr
+
+
+def test_weights_are_collected_by_name(tiny_config, files, result_of):
+    model = AlbertPretrainer(tiny_config)
+    names = [each.name for each in model.trainable_variables]
+    arrays = [np.random.rand(*each.shape) for each in model.trainable_variables]
+    compiled = files / "compiled"
+    (compiled / "update.json").write_text(json.dumps({"weights": [*reversed(names), None]}))
+    tiny_config.to_json_file(str(compiled / "config.json"))
+    np.savez(files / "weights.npz", *(each.astype(np.float16) for each in reversed(arrays)))
+    collected = result_of(
+        "experiments.weights.collect",
+        *(f"--compiled={compiled}", f"--weights={files}/weights.npz"),
+        f"--output_dir={files}/model",
+    )
+    assert collected.returncode == 0, collected.stderr
+    found = AlbertPretrainer.from_preset(str(files / "model"))
+    for each, array in zip(found.trainable_variables, arrays):
+        np.testing.assert_array_equal(each.numpy(), array.astype(np.float16))
 
 
 @pytest.mark.skipif(WRITES_STABLEHLO, reason="This TensorFlow writes StableHLO")
@@ -154,7 +184,7 @@ def test_six_updates_under_jax_are_those_of_tensorflow(files, result_of):
     for batch in drawn:
         stepper.strategy.run(stepper._replica_train_step, args=(batch,))
     about = json.loads((files / "update" / "update.json").read_text())
-    state, step, _ = accelerator.load(files / "run", files / "update")
+    state, step, _ = accelerator.load(files / "run", about, names)
     theirs = {name: array for name, array in zip(about["weights"], state) if name}
     assert step == STEPS and len(theirs) == len(start)
     with stepper.averaged():
