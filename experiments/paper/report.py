@@ -94,7 +94,7 @@ def judge(low: float, high: float, is_loss: bool, in_paper: str) -> str:
         return "no difference seen"
     found = BETTER if (low > 0) != is_loss else WORSE
     if not in_paper:
-        return f"{found}; the paper has no such row"
+        return f"{found}; not compared with the paper"
     return "yes" if found == in_paper else f"no, {found}"
 
 
