@@ -59,7 +59,7 @@ def main() -> None:
     found = report.rows_of(FLAGS.table, read_rows(rows))
     if not found:
         raise UserError(f"--rows={rows} has no row of --table={FLAGS.table}. Run its cells first.")
-    publish(report.table_rows(TABLES[FLAGS.table], found))
+    publish(list(report.table_rows(TABLES[FLAGS.table], found)))
     minutes = {row["key"]: float(row["minutes"]) for row in found}
     print(f"{len(minutes)} runs, {sum(minutes.values()) / 60:.1f} hours")
     picture = FLAGS.picture or f"{FLAGS.output_dir}/{FLAGS.table}.png"

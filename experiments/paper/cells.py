@@ -167,9 +167,9 @@ class Run:
         found = [cell for cell in cells if cell.name == self.cell.start]
         return dataclasses.replace(self, cell=found[0]) if found else None
 
-    def line(self) -> list[Run]:
+    def lineage(self) -> list[Run]:
         """The runs that it goes back to, the first one first, and itself."""
-        return [*(self.parent.line() if self.parent else ()), self]
+        return [*(self.parent.lineage() if self.parent else ()), self]
 
     @property
     def config(self) -> AlbertConfig:
@@ -320,7 +320,7 @@ def script(runs: list[Run]) -> Iterator[str]:
     commands, the paper's figures.
     """
     made: set[Path] = set()
-    for run in {each.key: each for end in runs for each in end.line()}.values():
+    for run in {each.key: each for end in runs for each in end.lineage()}.values():
         needed = dict(run.commands())
         config = shlex.quote(str(run.folder / "config.json"))
         printed = f"; in the paper: {', '.join(map(str, run.cell.paper))}" if run.cell.paper else ""

@@ -130,7 +130,7 @@ def _layers(number: int) -> dict[str, int]:
     return {"num_hidden_layers": number}
 
 
-def _deeper(name: str, layers: int, start: str, *paper: float) -> Cell:
+def _deeper(name: str, layers: int, start: str, *paper: float | str) -> Cell:
     """A row that begins from a shallower one and is compared with it."""
     return Cell(name, _layers(layers), start, paper or (BETTER,), start=start)
 
@@ -256,7 +256,7 @@ TABLES = {
             _deeper("6 layers", 6, "3 layers", 77.2),
             _deeper("12 layers", 12, "6 layers", 81.5),
             _deeper("24 layers", 24, "12 layers", 82.1),
-            Cell("48 layers", _layers(48), "24 layers", (WORSE,), start="24 layers"),
+            _deeper("48 layers", 48, "24 layers", WORSE),
         ),
         base="albert-large-v1",
     ),
