@@ -71,7 +71,7 @@ def chosen_runs() -> list[Run]:
     table, lab = TABLES[FLAGS.table], read(Lab)
     cells = {cell.name: cell for cell in (table.small if lab.is_small else table.paper)}
     if not cells:
-        raise UserError(f"--table={FLAGS.table} is none of the paper's. Use --shape=small.")
+        raise UserError(f"--table={FLAGS.table} is none of the paper's tables. Use --shape=small.")
     wanted = chosen("cell", FLAGS.cell, cells).values()
     return [Run(lab, FLAGS.table, cell, seed) for seed in range(FLAGS.seeds) for cell in wanted]
 

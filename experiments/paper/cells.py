@@ -168,7 +168,7 @@ class Run:
         return dataclasses.replace(self, cell=found[0]) if found else None
 
     def lineage(self) -> list[Run]:
-        """The runs that it goes back to, the first one first, and itself."""
+        """The runs whose models it builds on, the first one first, and itself."""
         return [*(self.parent.lineage() if self.parent else ()), self]
 
     @property
