@@ -34,12 +34,11 @@ def define_flags() -> None:
     flags.group("What to tell")
     flags.DEFINE_integer("batch_size", 32, "Number of sequences in a training step.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 512, "Number of tokens in a sequence.", lower_bound=1)
-    flags.DEFINE_enum(
+    flags.DEFINE_string(
         "paper_table",
         None,
-        list(NAMES),
         "Table of the paper to print instead of a model's costs, by its number in the ICLR version "
-        "or by name.",
+        f"or by name: {', '.join(NAMES)}.",
     )
 
 

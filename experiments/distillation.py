@@ -13,14 +13,15 @@ import json
 import shutil
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_tf.finetuning.runs.run_files import outputs_path
 from albert_tf.pretrained.loading import locate
-from albert_tf.training import run_folder
 from benchmarks.tables import chosen
 from data_pipeline.command_line import flags, run_binary
-from experiments.programs import run_program
+from experiments.programs import run_program, spent
 from experiments.tables import append_row, markdown_table, read_rows, replace_table
 from experiments.weights.intervals import t_interval
 
@@ -78,10 +79,8 @@ def main() -> None:
         if (task, name, seed) not in done:
             began, score = time.monotonic(), run(task, name, seed)
             row = {"task": task, "cell": name, "seed": seed, "score": f"{score:.4f}"}
-            minutes = f"{(time.monotonic() - began) / 60:.1f}"
-            commit = run_folder.environment().get("git_revision", "")[:12]
-            append_row(rows, {**row, "minutes": minutes, "commit": commit})
-    table = markdown_table(table_rows(read_rows(rows)))
+            append_row(rows, {**row, **spent(began)})
+    table = markdown_table(list(table_rows(read_rows(rows))))
     print(f"\n{table}")
     if FLAGS.document:
         replace_table(Path(FLAGS.document), "distillation", table)
@@ -107,17 +106,16 @@ def run(task: str, name: str, seed: int) -> float:
         training += [f"--teacher={','.join(named)}", f"--distillation={cell.terms}"]
     run_program("albert_tf.run_finetuning", *common, *training)
     if name == "plain":  # Answers for the ensemble.
-        predict = ("--mode=predict", "--splits=train")
-        run_program("albert_tf.run_finetuning", *common, *predict)
+        run_program("albert_tf.run_finetuning", *common, "--mode=predict", "--splits=train")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))["results"][0]
     return results["last"]["metrics"][results["key"]]
 
 
 def teacher(task: str, seed: int) -> Path:
-    """The folder of a plain run, which is made if it is not there."""
+    """The folder of a plain run, which is made if it has not answered its training examples."""
     folder = run_path(task, "plain", seed)
-    if not (folder / "outputs").exists():
+    if not Path(outputs_path(str(folder), "train", "best")).exists():
         run(task, "plain", seed)
     return folder
 
@@ -138,13 +136,12 @@ def sst2_beginning() -> Path:
     return root
 
 
-def table_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+def table_rows(rows: list[dict[str, str]]) -> Iterator[dict[str, str]]:
     """Medians, and the mean of paired differences from the plain cell with its 95 % interval."""
     scores: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         of_cell = scores.setdefault((row["task"], row["cell"]), {})
         of_cell[row["seed"]] = 100 * float(row["score"])
-    lines = []
     for (task, name), found in scores.items():
         plain = scores.get((task, CELLS[name].against), {})
         pairs = [found[seed] - plain[seed] for seed in found.keys() & plain.keys()]
@@ -152,7 +149,7 @@ def table_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
         if len(pairs) > 1:
             low, high = t_interval(pairs)
             ahead = f"{statistics.mean(pairs):+.1f} ({low:+.1f} to {high:+.1f})"
-        line = {
+        yield {
             "task": task,
             "cell": name,
             "runs": str(len(found)),
@@ -161,8 +158,6 @@ def table_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
             "ahead of": CELLS[name].against,
             "by (95 % interval)": ahead,
         }
-        lines.append(line)
-    return lines
 
 
 if __name__ == "__main__":

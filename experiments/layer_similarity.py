@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import tensorflow as tf
 from matplotlib.figure import Figure
 
 from albert_tf import AlbertEncoder, from_preset, preset_vocabulary
-from albert_tf.layers.packing import PaddedLayout
+from albert_tf.distillation.states import watched
 from albert_tf.pretrained.loading import locate
 from benchmarks.tables import write_csv
 from data_pipeline.command_line import flags, run_binary
@@ -49,9 +48,7 @@ def define_flags() -> None:
     flags.DEFINE_string("text", None, "Text files in any format of docs/data.md.", required=True)
     flags.DEFINE_integer("max_texts", 128, "Documents to read.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 128, "Tokens to read of a document.", lower_bound=5)
-    flags.DEFINE_integer(
-        "iterations", 4, "Times its depth that a shared stack runs.", lower_bound=1
-    )
+    flags.DEFINE_integer("iterations", 4, "Times its depth that a shared stack runs.", 1)
     flags.DEFINE_bool("copies", True, "Probe for copies: models need a head of masked words.")
     flags.group("Output")
     flags.DEFINE_string("output_dir", None, "Folder for CSV files and a picture.", required=True)
@@ -104,11 +101,9 @@ def hidden_states(encoder: AlbertEncoder, inputs: dict[str, np.ndarray]) -> np.n
     """What enters the first layer, the projected embedding, and what leaves each layer, at the T
     real tokens: float32 [1 + layers, T, H].
     """
-    word_ids, type_ids = (tf.constant(inputs[f"input_{kind}_ids"]) for kind in ("word", "type"))
-    layout = PaddedLayout(tf.constant(inputs["input_mask"]))
-    embedded = layout.to_padded(encoder.embeddings(word_ids, type_ids, layout))
-    states = [embedded, *encoder(inputs)["encoder_outputs"]]
-    return np.stack([state.numpy()[inputs["input_mask"] == 1] for state in states])
+    with watched(encoder) as states:
+        encoder(inputs)
+    return np.stack([state.numpy()[inputs["input_mask"] == 1] for state in states.hidden])
 
 
 def changes(states: np.ndarray) -> dict[str, np.ndarray]:

@@ -7,8 +7,10 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from albert_tf.training import run_folder
 from data_pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +41,12 @@ def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
             f"{module} ended with code {ended.returncode}; start this command again to go on. "
             f"See {where}"
         )
+
+
+def spent(began: float) -> dict[str, str]:
+    """Columns of a finished run that began at a time.monotonic(): its minutes and the commit."""
+    minutes = f"{(time.monotonic() - began) / 60:.1f}"
+    return {"minutes": minutes, "commit": run_folder.environment().get("git_revision", "")[:12]}
 
 
 def shown(module: str, *arguments: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from albert_tf.analysis.costs import count_parameters, encoder_flops_per_token
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
 from albert_tf.pretrained.presets import PRESETS
 
 ICLR, V1 = "ICLR", "v1"  # The version of 2020; the first one on arXiv, of September 2019.
@@ -135,6 +136,11 @@ NAMES = {str(table.number): name for name, table in TABLES.items()} | {
 
 def paper_table(name: str) -> str:
     """A table of the paper as text, its rounded millions next to exact counts; one of NAMES."""
+    if name not in NAMES:
+        raise UserError(
+            f"--paper_table={name} is not one of {', '.join(NAMES)}. Others do not follow from "
+            "configurations: python -m experiments.paper --table=... trains them."
+        )
     table = TABLES[NAMES[name]]
     has_scores = table.rows[0].scores is not None
     lines = [
@@ -145,7 +151,7 @@ def paper_table(name: str) -> str:
     ]
     lines += [_line(row) for row in table.rows]
     lines += [
-        "pooler: whether the printed number counts it; ?: neither count rounds to it.",
+        "pooler: whether the printed number counts it; either: both round to it; ?: neither does.",
         "VE + EH, VH: word embeddings factorized, and not, in millions.",
         "smaller: times, than a BERT of these layers and width, nothing shared and E = H.",
         f"MFLOP: operations of the encoder for a token, forward, in sequences of {_LENGTH}.",
@@ -165,7 +171,7 @@ def _line(row: Row) -> str:
     config, parts = row.config, count_parameters(row.config)
     encoder, heads = encoder_parameters(config), sum(parts.values())
     without = encoder - parts["pooler"]
-    pooler = next((text for text, n in (("yes", encoder), ("no", without)) if _is(row, n)), "?")
+    pooler = (("?", "no"), ("yes", "either"))[_is(row, encoder)][_is(row, without)]
     vocabulary, hidden, embedding = config.vocab_size, config.hidden_size, config.embedding_size
     factorized = vocabulary * embedding + (embedding * hidden if embedding != hidden else 0)
     bert = config.replace(embedding_size=hidden, parameter_sharing="none")

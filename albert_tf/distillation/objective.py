@@ -33,14 +33,14 @@ RELATION_HEADS = 8  # Or fewer, where that does not divide both widths.
 Compare: TypeAlias = Callable[[Any, Any, float], tf.Tensor]
 
 
-def _of_outputs(weight: float, **compare: Compare) -> Compare:
+def _of_outputs(weight: float = 1.0, **compare: Compare) -> Compare:
     """The weighted sum over outputs by name."""
-    return lambda student, teacher, temperature: (
-        weight
-        * tf.add_n(
-            [each(student[name], teacher[name], temperature) for name, each in compare.items()]
-        )
-    )
+
+    def total(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
+        parts = [each(student[name], teacher[name], temperature) for name, each in compare.items()]
+        return weight * tf.add_n(parts)
+
+    return total
 
 
 _soft, _binary = losses.divergence, losses.binary_divergence
@@ -65,10 +65,7 @@ _LOGITS: dict[type, tuple[Compare, str]] = {
         _of_outputs(0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary),
         "example_weights",
     ),
-    objectives.PretrainingObjective: (
-        _of_outputs(1.0, masked_lm_logits=_soft),
-        "masked_lm_weights",
-    ),
+    objectives.PretrainingObjective: (_of_outputs(masked_lm_logits=_soft), "masked_lm_weights"),
 }
 
 
@@ -168,8 +165,7 @@ class DistillationObjective:
         self._own, self._teacher, self._terms = student, teacher, dict(terms)
         self._temperature, self.student = temperature, student.model
         self._check_answers()
-        found = {name: TERMS[name].of_states for name in terms}
-        self._of_states = {name: of_states for name, of_states in found.items() if of_states}
+        self._of_states = {name: each for name in terms if (each := TERMS[name].of_states)}
         for name in self._of_states:
             self._check_sizes(name)
         self.model: Any = self.student
@@ -247,10 +243,8 @@ class DistillationObjective:
         return ratios
 
     def _watched(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
-        if not self._of_states:
-            return contextlib.nullcontext()
         encoder: Any = getattr(model, "encoder", model)
-        return watched(encoder)
+        return watched(encoder) if self._of_states else contextlib.nullcontext()
 
     def _ask_teacher(self, batch: Batch) -> tuple[Any, Any]:
         """The teacher's outputs and states, of which no gradient goes on."""

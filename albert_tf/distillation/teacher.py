@@ -54,9 +54,7 @@ class Distillation(Settings):
             terms = {name: float(weight) if colon else 1.0 for name, colon, weight in pairs}
         except ValueError:
             terms = {}
-        is_good = all(0 < weight < math.inf for weight in terms.values()) and set(terms) <= set(
-            TERMS
-        )
+        is_good = all(0 < terms[name] < math.inf and name in TERMS for name in terms)
         # Fewer terms than pairs: one was named twice, or a weight is not a number.
         if len(terms) < len(pairs) or not is_good:
             raise UserError(

@@ -37,7 +37,9 @@ def define_flags() -> None:
     flags.group("Results")
     flags.DEFINE_string("rows", "docs/paper/runs.csv", "File with a row for each finished run.")
     flags.DEFINE_string("document", None, "Document whose table of this name is replaced.")
-    flags.DEFINE_string("picture", None, "PNG file for the figures of all runs.")
+    flags.DEFINE_string(
+        "picture", None, "PNG file for the figures of all runs; by default OUTPUT_DIR/TABLE.png."
+    )
 
 
 def main() -> None:
@@ -57,15 +59,19 @@ def main() -> None:
     found = report.rows_of(FLAGS.table, read_rows(rows))
     if not found:
         raise UserError(f"--rows={rows} has no row of --table={FLAGS.table}. Run its cells first.")
-    publish(report.table_rows(TABLES[FLAGS.table], found))
-    if FLAGS.picture:
-        report.draw(TABLES[FLAGS.table], found, Path(FLAGS.picture))
+    publish(list(report.table_rows(TABLES[FLAGS.table], found)))
+    minutes = {row["key"]: float(row["minutes"]) for row in found}
+    print(f"{len(minutes)} runs, {sum(minutes.values()) / 60:.1f} hours")
+    picture = FLAGS.picture or f"{FLAGS.output_dir}/{FLAGS.table}.png"
+    report.draw(TABLES[FLAGS.table], found, Path(picture))
 
 
 def chosen_runs() -> list[Run]:
     """The runs of the flags: all rows with the first seed, then with the second, and so on."""
     table, lab = TABLES[FLAGS.table], read(Lab)
     cells = {cell.name: cell for cell in (table.small if lab.is_small else table.paper)}
+    if not cells:
+        raise UserError(f"--table={FLAGS.table} is none of the paper's tables. Use --shape=small.")
     wanted = chosen("cell", FLAGS.cell, cells).values()
     return [Run(lab, FLAGS.table, cell, seed) for seed in range(FLAGS.seeds) for cell in wanted]
 

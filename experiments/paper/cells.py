@@ -167,6 +167,10 @@ class Run:
         found = [cell for cell in cells if cell.name == self.cell.start]
         return dataclasses.replace(self, cell=found[0]) if found else None
 
+    def lineage(self) -> list[Run]:
+        """The runs whose models it builds on, the first one first, and itself."""
+        return [*(self.parent.lineage() if self.parent else ()), self]
+
     @property
     def config(self) -> AlbertConfig:
         """The architecture."""
@@ -210,9 +214,10 @@ class Run:
     def settings(self) -> dict[str, str]:
         """What decides the figures, by name."""
         lab, defaults = self.lab, AlbertConfig(vocab_size=1).to_dict()
+        of_text = fingerprint if lab.is_small else str  # What a script reads need not be here.
         model = {n: v for n, v in self.config.to_dict().items() if v != defaults[n]}
         return {
-            "texts": " ".join(f"{text}:{fingerprint(lab.text(text))}:{o}" for text, o in self.data),
+            "texts": " ".join(f"{text}:{of_text(lab.text(text))}:{o}" for text, o in self.data),
             "vocabulary": fingerprint(lab.vocab_file) if lab.vocab_file else "made",
             "vocab_size": str(lab.num_pieces),
             "max_seq_length": str(lab.length),
@@ -311,12 +316,15 @@ class Run:
 
 
 def script(runs: list[Run]) -> Iterator[str]:
-    """Lines of a shell script that makes runs: configurations, commands, the paper's figures."""
+    """Lines of a shell script that makes runs, and those that they begin from: configurations,
+    commands, the paper's figures.
+    """
     made: set[Path] = set()
-    for run in runs:
+    for run in {each.key: each for end in runs for each in end.lineage()}.values():
         needed = dict(run.commands())
         config = shlex.quote(str(run.folder / "config.json"))
         printed = f"; in the paper: {', '.join(map(str, run.cell.paper))}" if run.cell.paper else ""
+        printed += f", beside {run.cell.against}" if run.cell.against else ""
         yield f"\n# {run.name}{printed}\nmkdir -p {shlex.quote(str(run.folder))}"
         yield f"echo '{json.dumps(run.config.to_dict())}' > {config}"
         yield from (shown(*each) for path, each in needed.items() if path not in made)

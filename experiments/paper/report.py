@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -38,48 +39,42 @@ def figures_by_seed(rows: Rows, figure: str) -> Figures:
     return found
 
 
-def table_rows(table: Table, rows: Rows) -> list[dict[str, str]]:
+def table_rows(table: Table, rows: Rows) -> Iterator[dict[str, str]]:
     """The lines of a table: one for each figure, tasks of fine-tuning included, and cell that has
     rows.
     """
-    lines = []
     tasks = {name for row in rows for name in pairs_of(row["figures"]) if "." in name}
     for place, figure in enumerate((*table.figures, *sorted(tasks))):
         found = figures_by_seed(rows, figure)
         for cell in table.small:
             if seeds := found.get(cell.name):
                 mean = sum(seeds.values()) / len(seeds)
-                line = {
+                yield {
                     "row": cell.name,
                     "measured": figure,
                     f"paper ({table.printed})": f"{(*cell.paper, *[''] * 9)[place]}",
                     "ours (runs)": f"{mean:.3f} ({len(seeds)})",
                     "compared with": cell.against,
+                    **difference(cell, found, figure, direction(table, cell, place)),
                 }
-                is_loss = figure.endswith("loss")
-                lines.append({**line, **difference(table, cell, place, found, is_loss)})
-    return lines
 
 
-def difference(
-    table: Table, cell: Cell, place: int, found: Figures, is_loss: bool
-) -> dict[str, str]:
+def difference(cell: Cell, found: Figures, figure: str, in_paper: str) -> dict[str, str]:
     """The paired difference over the seeds that both cells have, and what it says."""
     ours, others = found[cell.name], found.get(cell.against, {})
     pairs = [ours[seed] - others[seed] for seed in sorted(ours.keys() & others.keys())]
-    shown, interval, verdict = "", "", "one seed" if pairs else ""
-    if pairs:
-        shown = f"{sum(pairs) / len(pairs):+.3f}"
+    shown = f"{sum(pairs) / len(pairs):+.3f}" if pairs else ""
+    interval, verdict = "", "one seed" if pairs else ""
     if len(pairs) > 1:
         low, high = t_interval(pairs)
         interval = f"{low:+.3f} to {high:+.3f}"
-        verdict = judge(low, high, is_loss, direction(table, cell, place))
+        verdict = judge(low, high, figure.endswith("loss"), in_paper)
     return {"difference": shown, "95 % interval": interval, "same direction?": verdict}
 
 
 def direction(table: Table, cell: Cell, place: int) -> str:
     """Whether the paper's row is BETTER, WORSE or the SAME; "" where it does not say."""
-    if place >= len(cell.paper):
+    if not cell.against or place >= len(cell.paper):
         return ""
     if isinstance(ours := cell.paper[place], str):
         return ours
@@ -94,7 +89,7 @@ def judge(low: float, high: float, is_loss: bool, in_paper: str) -> str:
         return "no difference seen"
     found = BETTER if (low > 0) != is_loss else WORSE
     if not in_paper:
-        return f"{found}; the paper has no such row"
+        return f"{found}; not compared with the paper"
     return "yes" if found == in_paper else f"no, {found}"
 
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_tf.training import run_folder
 from experiments.paper.cells import Run
+from experiments.programs import spent
 from experiments.tables import append_row, read_rows
 
 _GUESSED_FLOPS = 6e12  # A minute, as long as no row tells.
@@ -40,8 +40,7 @@ def run_all(runs: Sequence[Run], path: Path) -> None:
             "cell": run.cell.name,
             "seed": str(run.seed),
             "key": run.key,
-            "minutes": f"{(time.monotonic() - began) / 60:.1f}",
-            "commit": run_folder.environment().get("git_revision", "")[:12],
+            **spent(began),
             "figures": "; ".join(f"{name}={value:.5g}" for name, value in run.figures().items()),
             "settings": "; ".join(f"{name}={value}" for name, value in run.settings.items()),
         }
@@ -66,6 +65,5 @@ def plan(runs: Sequence[Run], rows: Rows) -> str:
         state = f"about {left[run.key]:.0f} min" if run.key in left else "done"
         lines.append(f"{run.key}  {run.name:<48} {run.flops:.1e} operations  {state}")
     hours = sum(left.values()) / 60
-    return "\n".join(
-        [*lines, f"{len(left)} of {len(runs)} runs are left, about {hours:.1f} hours."]
-    )
+    lines.append(f"{len(left)} of {len(runs)} runs are left, about {hours:.1f} hours.")
+    return "\n".join(lines)

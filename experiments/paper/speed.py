@@ -23,7 +23,6 @@ MODELS = {
 _BATCH, _LENGTH = 4, 128
 # Above these a model is timed with one layer and with two, and its other layers are added.
 _MOST_BYTES, _MOST_FLOPS = 3 * 2**30, 2e12
-_ADDED = " (one layer times their number)"
 Seconds = dict[str, float]  # Of "arithmetic" and "optimizer".
 
 
@@ -64,7 +63,7 @@ def table_rows(folder: Path, precision: str) -> list[dict[str, str]]:
     large = found["bert-large"]
     return [
         {
-            "model": f"{preset}{_ADDED * is_large(preset)}",
+            "model": preset + " (one layer times their number)" * is_large(preset),
             "paper (TPU)": MODELS[preset],
             "operations": f"{flops('bert-large') / flops(preset):.2f}x",
             "arithmetic": f"{large['arithmetic'] / seconds['arithmetic']:.2f}x",

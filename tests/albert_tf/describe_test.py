@@ -40,6 +40,8 @@ def test_the_program(result_of):
     assert "11,683,584" in shown and "174.8 MFLOP" in shown and "0.67 GiB" in shown
     assert "222,595,584" in run("--paper_table=1").stdout
     assert "3 layers, H = 6144" in run("--paper_table=width").stdout
+    trained = run("--paper_table=sentence_objective")
+    assert trained.returncode == 2 and "python -m experiments.paper --table=" in trained.stderr
     wrong = run("--preset=albert-base-v2", "--max_seq_length=513")
     assert wrong.returncode == 2 and "longer than the model's 512 positions" in wrong.stderr
     assert "pass one of --preset and --config_file" in run().stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.paper import speed
 from experiments.paper.cells import Lab, Run, script
 from experiments.paper.report import draw, rows_of, table_rows
-from experiments.paper.rows import plan
+from experiments.paper.rows import pairs_of, plan
 from experiments.paper.tables import LOSS, TABLES
 from experiments.tables import read_rows
 from experiments.weights.intervals import t_interval
@@ -74,6 +75,22 @@ def test_commands_are_of_the_programs(name, shape, texts, tmp_path):
     assert f"{len(cells)} of {len(cells)} runs are left" in plan(runs, [])
 
 
+def test_a_script_begins_where_its_runs_begin():
+    """It has each command once, and needs no text on the machine that prints it."""
+    lab = Lab(corpus="not/here", heldout="nor/there", shape="paper")
+    cells = [cell for cell in TABLES["depth"].paper if cell.name in ("6 layers", "12 layers")]
+    lines = list(script([Run(lab, "depth", cell, 0) for cell in cells]))
+    text = "\n".join(lines)
+    assert re.findall(r"^# depth, (\d+) layer", text, re.MULTILINE) == ["1", "3", "6", "12"]
+    assert "# depth, 12 layers, seed 0; in the paper: 81.5, beside 6 layers\n" in text
+    assert len(set(lines)) == len(lines)
+
+
+def test_what_the_paper_lacks_is_not_printed(result_of):
+    result = result_of("experiments.paper", "--table=optimizer", "--shape=paper")
+    assert result.returncode == 2 and "--table=optimizer is none of the paper's" in result.stderr
+
+
 def test_rows_are_compared_with_rows():
     for table in TABLES.values():
         for cells in (table.small, table.paper):
@@ -106,8 +123,8 @@ def row(cell: str, seed: int, loss: float) -> dict[str, str]:
 def test_a_report_pairs_seeds_and_says_no_more_than_it_knows(tmp_path):
     losses = {
         "all": (5.0, 5.2, 5.1),
-        "attention": (4.9, 5.09, 5.01),  # Surely better, as in the paper.
-        "feed-forward": (5.1, 5.32, 5.19),  # Surely worse, which the paper's 80.2 is not.
+        "attention shared": (4.9, 5.09, 5.01),  # Surely better, as in the paper.
+        "feed-forward shared": (5.1, 5.32, 5.19),  # Surely worse, which the paper's 80.2 is not.
         "nothing": (4.9, 5.3, 5.0),
         "groups of two layers": (4.0,),
     }
@@ -119,16 +136,16 @@ def test_a_report_pairs_seeds_and_says_no_more_than_it_knows(tmp_path):
     }
     assert {name: line["same direction?"] for name, line in found.items()} == {
         "all": "",
-        "attention": "yes",
-        "feed-forward": "no, worse",
+        "attention shared": "yes",
+        "feed-forward shared": "no, worse",
         "nothing": "no difference seen",
         "groups of two layers": "one seed",
     }
     assert found["all"]["ours (runs)"] == "5.100 (3)"
-    assert found["attention"]["paper (average score)"] == "81.7"
-    assert found["attention"]["difference"] == "-0.100"
+    assert found["attention shared"]["paper (average score)"] == "81.7"
+    assert found["attention shared"]["difference"] == "-0.100"
     # -0.1, -0.11, -0.09: 4.303 times 0.01 / sqrt(3).
-    assert found["attention"]["95 % interval"] == "-0.125 to -0.075"
+    assert found["attention shared"]["95 % interval"] == "-0.125 to -0.075"
     tuned = [{**each, "figures": "sst-2.dev=0.8"} for each in rows[:2]]
     assert [line["measured"] for line in table_rows(TABLES["sharing"], tuned)] == ["sst-2.dev"]
     assert t_interval([1.0, 1.0]) == (1.0, 1.0)
@@ -180,7 +197,42 @@ def test_a_table_goes_on_where_it_was_interrupted(texts, tmp_path):
     written = rows.read_text()
     third = subprocess.run(command, capture_output=True, text=True)
     assert "0 of 2 runs are left" in third.stdout and "| without |" in third.stdout
+    assert re.search(r"^2 runs, 0\.\d hours$", third.stdout, re.MULTILINE)
+    assert (tmp_path / "work" / "dropout.png").stat().st_size > 1000
     assert rows.read_text() == written
+
+
+@pytest.mark.table
+@pytest.mark.parametrize(
+    ("table", "cell", "length", "figure"),
+    [
+        ("data", "both", "--tokens=5e3", "more_masked_lm_loss"),
+        ("equal_time", "BERT, H = 256", "--minutes=0.02", LOSS),  # Instead of 2 million updates.
+        ("embedding", "E = 16", "--tokens=5e3", LOSS),
+    ],
+)
+def test_a_cell_is_trained_and_measured(
+    table, cell, length, figure, texts, tmp_path, result_of, quick_python, monkeypatch
+):
+    def run(*program, log):
+        subprocess.run([quick_python, "-m", *program], check=True)
+
+    monkeypatch.setattr("experiments.paper.cells.run_program", run)
+    rows = tmp_path / "runs.csv"
+    result = result_of(
+        "experiments.paper",
+        *(f"--table={table}", f"--cell=^{cell}", "--seeds=1", length),
+        *(f"--{name}={path}" for name, path in texts.items()),
+        *(f"--vocab_file={VOCABULARY}", "--max_seq_length=16"),
+        *(f"--output_dir={tmp_path / 'work'}", f"--rows={rows}"),
+    )
+    assert result.returncode == 0, result.stderr
+    (made,) = read_rows(rows)
+    assert (made["table"], made["cell"]) == (table, cell)
+    figures = pairs_of(made["figures"])
+    assert 1 < float(figures[figure]) < 9
+    assert ("more_masked_lm_accuracy" in figures) == (table == "data")
+    assert f"| {cell} | {figure} |" in result.stdout
 
 
 def test_a_model_is_measured_on_all_sentence_objectives(texts, tmp_path, run_program, monkeypatch):
