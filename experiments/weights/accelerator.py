@@ -46,7 +46,7 @@ def define_flags() -> None:
     flags.DEFINE_string("compiled", None, "Folder of compile_update.", required=True)
     flags.DEFINE_string("tokens", None, "Files of tokens of prepare, a glob.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder of the run.", required=True)
-    flags.DEFINE_string("weights", None, "weights.npz of another run, to begin with.")
+    flags.DEFINE_string("weights", None, "The weights.npz of another run, to begin with.")
     flags.DEFINE_float("max_minutes", 0, "Minutes after which it saves and ends; 0: none.", 0)
     flags.DEFINE_float("save_minutes", 2, "Minutes between two saves.", above=0)
     flags.DEFINE_integer("report_steps", 100, "Updates between two lines of the log.", 1)
