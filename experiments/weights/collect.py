@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf import AlbertConfig, AlbertPretrainer
-from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
 from data_pipeline.command_line import flags, run_binary
-from data_pipeline.files import atomic_folders
-from data_pipeline.tokenizers.conversion import write_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.weights.folders import write_weights
 
 FLAGS = flags.FLAGS
 
@@ -45,12 +43,7 @@ def main() -> None:
         raise UserError(f"{FLAGS.weights} does not hold the weights of {FLAGS.compiled}.")
     for name, array in zip(names, arrays):
         variables[name].assign(array.astype(np.float32))
-    with atomic_folders.replacing(FLAGS.output_dir) as folder:
-        huggingface.save(model, folder, dtype="float16")
-        positions = config.max_position_embeddings
-        for line in write_tokenizer(tokenizer, folder, "huggingface", positions):
-            print(line)
-    print(f"{FLAGS.output_dir}: {model.count_params():,} parameters")
+    write_weights(model, tokenizer, FLAGS.output_dir)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+"""The mean of weights that have a start in common, which is often better than each of them.
+
+    python -m experiments.weights.average --output_dir=mean \
+        --models=0.6*albert-small-en,0.2*runs/second/second_1/weights,0.2*runs/second/second_2/weights
+
+Wortsman et al., "Robust fine-tuning of zero-shot models" and "Model soups" (both 2022).
+"""
+
+from __future__ import annotations
+
+from albert_tf import AlbertPretrainer, preset_vocabulary
+from albert_tf.errors import UserError
+from data_pipeline.command_line import flags, run_binary
+from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.weights.folders import write_weights
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Input and output")
+    flags.DEFINE_list(
+        "models", None, "Weights as SHARE*NAME_OR_PATH; shares sum to 1.", required=True
+    )
+    flags.DEFINE_string(
+        "output_dir", None, "Folder to write, in Hugging Face's format and float16.", required=True
+    )
+
+
+def main() -> None:
+    shares = dict(map(share_of, FLAGS.models))
+    if abs(sum(shares.values()) - 1) > 1e-6:
+        raise UserError(f"--models={','.join(FLAGS.models)}: the shares do not sum to 1.")
+    models = [AlbertPretrainer.from_preset(path) for path in shares]
+    tokenizers = [load_tokenizer(preset_vocabulary(path)) for path in shares]
+    for path, model, tokenizer in zip(shares, models, tokenizers):
+        if model.config != models[0].config or tokenizer.fingerprint != tokenizers[0].fingerprint:
+            first = next(iter(shares))
+            raise UserError(f"{path} has another configuration or vocabulary than {first}.")
+    for variables in zip(*(model.trainable_variables for model in models)):
+        values = [share * each.numpy() for share, each in zip(shares.values(), variables)]
+        variables[0].assign(sum(values))
+    write_weights(models[0], tokenizers[0], FLAGS.output_dir)
+
+
+def share_of(text: str) -> tuple[str, float]:
+    """ "0.6*albert-small-en" -> the path and its share."""
+    share, _, path = text.partition("*")
+    try:
+        return path, float(share)
+    except ValueError:
+        raise UserError(f"--models={text}: expected SHARE*NAME_OR_PATH, as 0.5*runs/a.") from None
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
