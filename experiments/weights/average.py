@@ -1,7 +1,7 @@
 """The mean of weights that have a start in common, which is often better than each of them.
 
     python -m experiments.weights.average --output_dir=mean \
-        --models=0.6*albert-small-en,0.2*runs/second/second_1/weights,0.2*runs/second/second_2/weights
+        --models='0.6*albert-small-en,0.4*runs/second/second_1/weights'
 
 Wortsman et al., "Robust fine-tuning of zero-shot models" and "Model soups" (both 2022).
 """

@@ -3,8 +3,7 @@
     python -m experiments.weights.train --train_text='work/train/*.jsonl' \
         --heldout='work/heldout/*.jsonl' --output_dir=runs/second
 
-A stage is a file of run_pretraining's flags; one whose weights are in a folder beside it is done.
-Started again, the command goes on where it was.
+A stage is a file of run_pretraining's flags. Started again, the command goes on where it was.
 
 runs/second/second_1/run          the run of a stage
 runs/second/second_1/weights      its weights in Hugging Face's format and float16
@@ -70,13 +69,10 @@ def main() -> None:
     heldout = heldout_records(output, vocabulary)
     devices = prepare_devices(DeviceSettings())
     log = output / "stages.csv"
+    logged = {row["stage"] for row in read_rows(log)}
+    if "start" not in logged:
+        add_row(log, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
     for stage in stages:
-        if stage.with_suffix("").exists():  # Its weights, made before, are beside its flags.
-            weights = str(stage.with_suffix(""))
-            continue
-        logged = {row["stage"] for row in read_rows(log)}
-        if not logged:
-            add_row(log, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
         folder = output / stage.stem
         made, began = folder / "weights", time.monotonic()
         if not made.exists():
