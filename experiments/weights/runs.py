@@ -105,7 +105,6 @@ def _answers(
     about = {
         "train_examples": splits["train"].sha256(),
         "dev_examples": splits["dev"].sha256(),
-        "init_checkpoint": start.init_checkpoint,
         "weights": _weights_of(start),
         "preset": start.preset,
         "vocabulary": atomic_files.file_sha256(vocab_file),

@@ -3,7 +3,8 @@
     python -m experiments.weights.train --train_text='work/train/*.jsonl' \
         --heldout='work/heldout/*.jsonl' --output_dir=runs/second
 
-A stage is a file of run_pretraining's flags. Started again, the command goes on where it was.
+A stage is a file of run_pretraining's flags, or NAME.mean, a mean of the stages before and of the
+`start` (see average). Started again, the command goes on where it was.
 
 runs/second/second_1/run          the run of a stage
 runs/second/second_1/weights      its weights in Hugging Face's format and float16
@@ -36,8 +37,8 @@ def define_flags() -> None:
     flags.group("Stages")
     flags.DEFINE_list(
         "stages",
-        ["experiments/weights/stages/second_*.flags"],
-        "Globs of the files of flags, in the order of training.",
+        ["experiments/weights/stages/second_?.*"],
+        "Globs of the files of stages, which are made in the order of their names.",
     )
     flags.DEFINE_string(
         "init_checkpoint",
@@ -61,10 +62,10 @@ def define_flags() -> None:
 def main() -> None:
     stages = [Path(path) for pattern in FLAGS.stages for path in sorted(glob.glob(pattern))]
     if not stages:
-        raise UserError(f"--stages={','.join(FLAGS.stages)} matches no file of flags.")
+        raise UserError(f"--stages={','.join(FLAGS.stages)} matches no file of a stage.")
     output = Path(FLAGS.output_dir)
     output.mkdir(parents=True, exist_ok=True)
-    weights = FLAGS.init_checkpoint or starting_weights(output)
+    weights = start = FLAGS.init_checkpoint or starting_weights(output)
     vocabulary = preset_vocabulary(weights)
     heldout = heldout_records(output, vocabulary)
     devices = prepare_devices(DeviceSettings())
@@ -73,27 +74,49 @@ def main() -> None:
     if "start" not in logged:
         add_row(log, {"stage": "start", "minutes": "", **figures(weights, heldout, devices)})
     for stage in stages:
-        folder = output / stage.stem
-        made, began = folder / "weights", time.monotonic()
+        name = stage.name.removesuffix(".flags")
+        made, began = output / name / "weights", time.monotonic()
         if not made.exists():
-            run_program(
-                "albert_tf.run_pretraining",
-                *(f"--flagfile={stage}", f"--init_checkpoint={weights}"),
-                *(f"--train_text={FLAGS.train_text}", f"--output_dir={folder / 'run'}"),
-                *FLAGS.more_flags,
-            )
-            run_program(
-                "albert_tf.convert",
-                *(f"--input={folder / 'run' / 'model'}", f"--output={made}"),
-                *("--format=huggingface", "--dtype=float16"),
-            )
-        if stage.stem not in logged:
+            if stage.suffix == ".mean":
+                average(stage, start, made)
+            else:
+                pretrain(stage, weights, made)
+        if name not in logged:
             # Of a stage in several sittings, the last one.
             minutes = round((time.monotonic() - began) / 60, 1)
             values = figures(str(made), heldout, devices)
-            add_row(log, {"stage": stage.stem, "minutes": minutes, **values})
+            add_row(log, {"stage": name, "minutes": minutes, **values})
         weights = str(made)
     print(f"The weights are in {weights}, the figures in {log}.")
+
+
+def pretrain(stage: Path, weights: str, made: Path) -> None:
+    """Trains weights further, and writes the folder of what came out."""
+    run = made.with_name("run")
+    run_program(
+        "albert_tf.run_pretraining",
+        *(f"--flagfile={stage}", f"--init_checkpoint={weights}"),
+        *(f"--train_text={FLAGS.train_text}", f"--output_dir={run}"),
+        *FLAGS.more_flags,
+    )
+    run_program(
+        "albert_tf.convert",
+        *(f"--input={run / 'model'}", f"--output={made}"),
+        *("--format=huggingface", "--dtype=float16"),
+    )
+
+
+def average(stage: Path, start: str, made: Path) -> None:
+    """Writes the folder of a mean, such as 0.6*start,0.4*second_1."""
+    named = [part.partition("*") for part in stage.read_text(encoding="utf-8").strip().split(",")]
+    folders = made.parents[1]
+    models = [
+        f"{share}*{start if name == 'start' else folders / name / made.name}"
+        for share, _, name in named
+    ]
+    run_program(
+        "experiments.weights.average", f"--models={','.join(models)}", f"--output_dir={made}"
+    )
 
 
 def starting_weights(output: Path) -> str:
