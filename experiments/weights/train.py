@@ -8,6 +8,7 @@ A stage is a file of run_pretraining's flags, or NAME.mean, a mean of the stages
 
 runs/second/second_1/run          the run of a stage
 runs/second/second_1/weights      its weights in Hugging Face's format and float16
+runs/second/second_2.mean/weights those of a mean
 runs/second/stages.csv            held-out figures and copied words after each stage
 """
 
@@ -109,9 +110,8 @@ def pretrain(stage: Path, weights: str, made: Path) -> None:
 def average(stage: Path, start: str, made: Path) -> None:
     """Writes the folder of a mean, such as 0.6*start,0.4*second_1."""
     named = [part.partition("*") for part in stage.read_text(encoding="utf-8").strip().split(",")]
-    folders = made.parents[1]
     models = [
-        f"{share}*{start if name == 'start' else folders / name / made.name}"
+        f"{share}*{start if name == 'start' else Path(FLAGS.output_dir, name, 'weights')}"
         for share, _, name in named
     ]
     run_program(

@@ -48,12 +48,19 @@ def main() -> None:
     sentences = list(dict.fromkeys(text for pair in train for text in pair[:2]))[:_SENTENCES]
     runs = {
         f"{len(sentences):,} sentences of STS-B's training set without labels, one epoch, "
-        "rate 5e-5, batches of 64": trained("sentences", [[each] for each in sentences], dev),
+        "rate 5e-5, batches of 64": trained(
+            *("sentences", [[each] for each in sentences], dev, "--label_scale=5"),
+            *("--num_train_epochs=1", "--learning_rate=5e-5", "--train_batch_size=64"),
+        ),
         f"{len(train):,} labeled pairs of STS-B, two epochs, rate 1e-4, batches of 32": trained(
-            "labels", train, dev, "--num_train_epochs=2", "--train_batch_size=32"
+            *("labels", train, dev, "--label_scale=5"),
+            *("--num_train_epochs=2", "--learning_rate=1e-4", "--train_batch_size=32"),
         ),
         f"{len(others):,} other pairs of QQP, all duplicates, one epoch, rate 1e-4, "
-        "batches of 64": trained("questions", others, found),
+        "batches of 64": trained(
+            *("questions", others, found),
+            *("--num_train_epochs=1", "--learning_rate=1e-4", "--train_batch_size=64"),
+        ),
     }
     rows = []
     for name, folder in {"nothing": FLAGS.weights, **runs}.items():
@@ -81,7 +88,9 @@ def sick() -> Pairs:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     names = ("sentence_A", "sentence_B", "relatedness_score")
     if not rows or not set(names) <= rows[0].keys():
-        raise UserError(f"--sick={FLAGS.sick} has no columns {', '.join(names)}.")
+        raise UserError(
+            f"--sick={FLAGS.sick} has no columns {', '.join(names)}. Give SICK_test_annotated.txt."
+        )
     return [tuple(row[name] for name in names) for row in rows]
 
 
@@ -94,31 +103,30 @@ def questions() -> tuple[Pairs, Pairs]:
     seen = {text for pair in found for text in pair}
     others = [pair for pair in duplicates[_FOUND:] if not seen.intersection(pair)][:_TRAINED]
     if len(others) < _TRAINED:
-        raise UserError(f"--questions={FLAGS.questions} has {len(duplicates):,} duplicates.")
+        raise UserError(
+            f"--questions={FLAGS.questions} has {len(duplicates):,} duplicates, and "
+            f"{_FOUND + _TRAINED:,} without a question in common are needed. Give QQP's dev.tsv."
+        )
     return found, others
 
 
-def trained(name: str, pairs: Pairs, dev: Pairs, *more: str) -> str:
-    """The folder of a run's last model, which is trained if it is not there."""
+def trained(name: str, pairs: Pairs, dev: Pairs, *settings: str) -> str:
+    """The folder of a run's last model. A finished run is not trained again, and one that began
+    with other weights is refused.
+    """
     folder = Path(FLAGS.output_dir, name)
-    files = {f"{kind}_file": folder / f"{kind}.tsv" for kind in ("train", "dev")}
-    for path, rows in zip(files.values(), (pairs, dev)):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, rows in {"train": pairs, "dev": dev}.items():
         header = ("text", "pair", "label")[: len(rows[0])]
-        path.parent.mkdir(parents=True, exist_ok=True)
         lines = "".join("\t".join(row) + "\n" for row in (header, *rows))
-        atomic_files.write_bytes(str(path), lines.encode("utf-8"))
-    run = folder / "run"
-    if not (run / "results.json").exists():
-        rate = 5e-5 if len(pairs[0]) == 1 else 1e-4
-        labels = ["--label_scale=5"] if len(dev[0]) == 3 else []
-        run_program(
-            "albert_tf.run_finetuning",
-            *("--task=pairs", f"--init_checkpoint={FLAGS.weights}", f"--output_dir={run}"),
-            *(f"--{flag}={path}" for flag, path in files.items()),
-            *(f"--max_seq_length={_LENGTH}", f"--learning_rate={rate}", *labels),
-            *("--num_train_epochs=1", "--train_batch_size=64", *more),
-        )
-    return str(run / "last_model")
+        atomic_files.write_bytes(str(folder / f"{split}.tsv"), lines.encode("utf-8"))
+    run_program(
+        "albert_tf.run_finetuning",
+        *("--task=pairs", f"--init_checkpoint={FLAGS.weights}", f"--max_seq_length={_LENGTH}"),
+        *(f"--train_file={folder / 'train.tsv'}", f"--dev_file={folder / 'dev.tsv'}"),
+        *(f"--output_dir={folder / 'run'}", *settings),
+    )
+    return str(folder / "run" / "last_model")
 
 
 def scores(embedder: SentenceEmbedder, pairs: Pairs) -> tuple[list[float], np.ndarray]:
