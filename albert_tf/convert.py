@@ -69,11 +69,11 @@ def main() -> None:
             f"--dtype={FLAGS.dtype} is for --format=huggingface; --format={FLAGS.format} holds "
             "float32. Leave --dtype out."
         )
-    source = locate(FLAGS.input)
+    source = with_google_flags(locate(FLAGS.input))
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
-    model = source.make_model(config, FLAGS.head)
-    new = formats.load_whole(model, source, FLAGS.use_averages)
+    model = source.make_model(config)
+    new = formats.load_whole(model, source)
     is_detector = isinstance(model, AlbertReplacedTokenDetector)
     if not target.is_own and is_detector and kind_to_write(model) == "albert":
         print(f"{FLAGS.format} has no ALBERT that detects replaced tokens: its encoder is written.")
@@ -100,6 +100,18 @@ def main() -> None:
         print(f"Not in the input, and random: {', '.join(new)}")
     print(f"Wrote {FLAGS.output} ({FLAGS.format}){checked}; read back, outputs differ by "
           f"{difference:.1e}")  # fmt: skip
+
+
+def with_google_flags(source: formats.Source) -> formats.Source:
+    """The input with the flags that are for google-research's checkpoints alone."""
+    values = {name: FLAGS[name].value for name in ("head", "use_averages") if FLAGS[name].value}
+    if not values or isinstance(source, formats.Google):
+        return dataclasses.replace(source, **values)
+    raise UserError(
+        f"{' '.join(f'--{name}={value}' for name, value in values.items())}: for checkpoints of "
+        f"google-research, and {source.path} is of the format {source.format}, where nothing is "
+        "open. Leave it out."
+    )
 
 
 def write(

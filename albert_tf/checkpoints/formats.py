@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Collection, Sequence
@@ -73,8 +74,7 @@ class Native(Source):
     def weights_files(self) -> list[str]:
         return _parts(os.path.join(self.path, native.WEIGHTS_PREFIX))
 
-    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
-        self._refuse_head(head)
+    def make_model(self, config: AlbertConfig) -> keras.Model:
         return native.make_model(self.path, config)
 
     def load(
@@ -82,9 +82,7 @@ class Native(Source):
         model: keras.Model,
         allow_missing: Sequence[str] = (),
         allow_unused: Sequence[str] = (),
-        use_averages: bool = False,
     ) -> list[str]:
-        self._refuse_averages(use_averages)
         return native.load_weights(model, self.path, allow_missing, allow_unused)
 
     @classmethod
@@ -141,8 +139,7 @@ class HuggingFace(Source):
     def weights_files(self) -> list[str]:
         return huggingface_weights.weights_files(self.path)
 
-    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
-        self._refuse_head(head)
+    def make_model(self, config: AlbertConfig) -> keras.Model:
         return huggingface.make_model(self.path, config)
 
     def load(
@@ -150,9 +147,7 @@ class HuggingFace(Source):
         model: keras.Model,
         allow_missing: Sequence[str] = (),
         allow_unused: Sequence[str] = (),
-        use_averages: bool = False,
     ) -> list[str]:
-        self._refuse_averages(use_averages)
         return huggingface.load(model, self.path, allow_missing, allow_unused)
 
     @classmethod
@@ -167,10 +162,14 @@ class HuggingFace(Source):
         return f", {count} tensors as transformers has them"
 
 
+@dataclasses.dataclass(frozen=True)
 class Google(Source):
     """A TF1 checkpoint of google-research's ALBERT, BERT or ELECTRA, by its prefix or alone in a
     folder.
     """
+
+    head: str | None = None  # Which it has, where weights do not tell: `google.make_model`.
+    use_averages: bool = False  # Whether its moving averages are read as the weights.
 
     format = "google"
 
@@ -206,17 +205,16 @@ class Google(Source):
     def weights_files(self) -> list[str]:
         return _parts(self.path)
 
-    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
-        return google.make_model(self.path, config, head)
+    def make_model(self, config: AlbertConfig) -> keras.Model:
+        return google.make_model(self.path, config, self.head)
 
     def load(
         self,
         model: keras.Model,
         allow_missing: Sequence[str] = (),
         allow_unused: Sequence[str] = (),
-        use_averages: bool = False,
     ) -> list[str]:
-        return google.load(model, self.path, allow_missing, allow_unused, use_averages)
+        return google.load(model, self.path, allow_missing, allow_unused, self.use_averages)
 
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
@@ -295,12 +293,12 @@ def load_weights(
     return recognize(path).load(model, allow_missing, allow_unused)
 
 
-def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -> list[str]:
+def load_whole(model: keras.Model, source: Source) -> list[str]:
     """Fills a model that is to answer as its source does, and returns names of what is new: parts
     that its answers do not need and that a class of Hugging Face's does not have. A UserError where
     the answers need what is missing.
     """
-    new = source.load(model, source.may_lack, use_averages=use_averages)
+    new = source.load(model, source.may_lack)
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
         raise UserError(
             f"{source.path} lacks {', '.join(new)}, on which every answer of "

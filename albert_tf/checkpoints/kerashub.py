@@ -109,8 +109,7 @@ class KerasHub(Source):
         paths = (os.path.join(self.path, name) for name in (WEIGHTS_FILE, TASK_WEIGHTS_FILE))
         return [path for path in paths if tf.io.gfile.exists(path)]
 
-    def make_model(self, config: AlbertConfig, head: str | None = None) -> AlbertModel:
-        self._refuse_head(head)
+    def make_model(self, config: AlbertConfig) -> AlbertModel:
         path = os.path.join(self.path, TASK_FILE)
         if not tf.io.gfile.exists(path):
             return AlbertEncoder(config)
@@ -131,9 +130,7 @@ class KerasHub(Source):
         model: AlbertModel,
         allow_missing: Sequence[str] = (),
         allow_unused: Sequence[str] = (),
-        use_averages: bool = False,
     ) -> list[str]:
-        self._refuse_averages(use_averages)
         weights, names = KerasHubWeights(self.path), kerashub_weights.stored_names(model.config)
         if not model.config.has_embedding_projection and weights.projects_by_identity():
             allow_unused = [*allow_unused, f"^{PROJECTION}/"]

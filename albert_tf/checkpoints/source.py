@@ -73,10 +73,8 @@ class Source(abc.ABC):
         """The files with the values of the weights: one, or the parts of a large checkpoint."""
 
     @abc.abstractmethod
-    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
-        """A model of the class that the weights are for, with random weights; `head` is for the
-        reference's checkpoints, which do not always tell their class: `google.make_model`.
-        """
+    def make_model(self, config: AlbertConfig) -> keras.Model:
+        """A model of the class that the weights are for, with random weights."""
 
     @abc.abstractmethod
     def load(
@@ -84,23 +82,8 @@ class Source(abc.ABC):
         model: keras.Model,
         allow_missing: Sequence[str] = (),
         allow_unused: Sequence[str] = (),
-        use_averages: bool = False,
     ) -> list[str]:
-        """`google.load`, from a path of any format; only google-research's has averages."""
-
-    def _refuse_head(self, head: str | None) -> None:
-        if head:
-            raise UserError(
-                f"--head={head} is for checkpoints of google-research, and {self.path} names its "
-                "class itself. Leave it out."
-            )
-
-    def _refuse_averages(self, use_averages: bool) -> None:
-        if use_averages:
-            raise UserError(
-                f"--use_averages is for checkpoints of google-research, and {self.path} is of the "
-                f"format {self.format}. Leave it out."
-            )
+        """`weights.assign`, from a path of any format."""
 
     @classmethod
     @abc.abstractmethod
