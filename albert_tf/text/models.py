@@ -28,7 +28,7 @@ class MaskFiller:
     """A function from texts with "[MASK]" in them to the most probable pieces for each mask.
 
     >>> MaskFiller()("The cat sat on the [MASK].")
-    [[('floor', 0.12), ...]]
+    [[('table', 0.43), ...]]
     """
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
