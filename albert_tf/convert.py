@@ -109,8 +109,7 @@ def with_google_flags(source: formats.Source) -> formats.Source:
         return dataclasses.replace(source, **values)
     raise UserError(
         f"{' '.join(f'--{name}={value}' for name, value in values.items())}: for checkpoints of "
-        f"google-research, and {source.path} is of the format {source.format}, where nothing is "
-        "open. Leave it out."
+        f"google-research, and {source.path} is of the format {source.format}. Leave it out."
     )
 
 
