@@ -2,8 +2,8 @@
 
     python -m experiments.distillation --data_dir=glue --output_dir=work/distilled --tasks=mrpc
 
-Runs that --rows has are skipped, so that the table grows over many sittings. The score is the last
-model's on dev, by which nothing was chosen.
+Runs that --rows has, of the same weights and epochs, are skipped, so that the table grows over many
+sittings. The score is the last model's on dev, by which nothing was chosen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.run_files import outputs_path, weights_sha256
 from albert_tf.pretrained.loading import locate
 from benchmarks.tables import chosen
 from data_pipeline.command_line import flags, run_binary
@@ -73,14 +73,19 @@ def define_flags() -> None:
 
 def main() -> None:
     rows = Path(FLAGS.rows)
-    done = {(row["task"], row["cell"], int(row["seed"])) for row in read_rows(rows)}
+    same = {"weights": weights_sha256(locate(MODEL))[:12], "epochs": str(FLAGS.epochs)}
+
+    def comparable() -> list[dict[str, str]]:
+        return [row for row in read_rows(rows) if same.items() <= row.items()]
+
+    done = {(row["task"], row["cell"], int(row["seed"])) for row in comparable()}
     cells = chosen("cell", FLAGS.cell, CELLS)
     for task, name, seed in itertools.product(FLAGS.tasks, cells, range(FLAGS.seeds)):
         if (task, name, seed) not in done:
             began, score = time.monotonic(), run(task, name, seed)
             row = {"task": task, "cell": name, "seed": seed, "score": f"{score:.4f}"}
-            append_row(rows, {**row, **spent(began)})
-    table = markdown_table(list(table_rows(read_rows(rows))))
+            append_row(rows, {**row, **spent(began), **same})
+    table = markdown_table(list(table_rows(comparable())))
     print(f"\n{table}")
     if FLAGS.document:
         replace_table(Path(FLAGS.document), "distillation", table)

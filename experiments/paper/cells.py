@@ -184,7 +184,7 @@ class Run:
         if self.lab.is_small:
             tokens = self.lab.tokens or self.table.tokens
             batch = flags["train_batch_size"] * self.lab.length
-            flags["num_train_steps"] = max(1, round(tokens / batch))
+            flags["num_train_steps"] = max(1, round(tokens / batch / self.cell.cost))
         flags |= {**self.cell.flags, "seed": self.seed}
         if self.lab.minutes and "max_minutes" in flags:
             flags["max_minutes"] = self.lab.minutes

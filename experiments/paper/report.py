@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from experiments.paper.rows import Rows, pairs_of
-from experiments.paper.tables import BETTER, SAME, WORSE, Cell, Table
+from experiments.paper.tables import BETTER, SAME, TABLES, WORSE, Cell, Table
 from experiments.weights.intervals import t_interval
 
 _NOISE = 0.2  # Points of the paper's figures, whose spread it does not print.
@@ -18,15 +19,23 @@ Figures = dict[str, dict[int, float]]
 
 def rows_of(name: str, rows: Rows) -> Rows:
     """The rows of a table that are comparable with its last one."""
-    of_table = [row for row in rows if row["table"] == name]
+    costs = {cell.name: cell.cost for cell in TABLES[name].small}
+    of_table = [row for row in rows if row["table"] == name and row["cell"] in costs]
 
-    def sitting(row: dict[str, str]) -> list[str]:
+    def data(row: dict[str, str]) -> tuple[str, ...]:
         settings = pairs_of(row["settings"])
         heldout = next(text for text in settings["texts"].split() if text.startswith("heldout"))
-        common = ("vocabulary", "max_seq_length", "num_train_steps")
-        return [heldout.rpartition(":")[0], *(settings[each] for each in common)]
+        return heldout.rpartition(":")[0], settings["vocabulary"], settings["max_seq_length"]
 
-    return [row for row in of_table if sitting(row) == sitting(of_table[-1])]
+    def time(row: dict[str, str]) -> float:
+        return int(pairs_of(row["settings"])["num_train_steps"]) * costs[row["cell"]]
+
+    return [
+        row
+        for row in of_table
+        if data(row) == data(of_table[-1])
+        and math.isclose(time(row), time(of_table[-1]), rel_tol=0.05)
+    ]
 
 
 def figures_by_seed(rows: Rows, figure: str) -> Figures:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf import LAMB, AdamW, AlbertPretrainer, Muon, get_preset
+from albert_tf import LAMB, AdamW, AlbertConfig, AlbertPretrainer, Muon, get_preset
 from albert_tf.models.objectives import PretrainingObjective, total_loss
 from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import prepare_devices
@@ -25,7 +25,7 @@ OPTIMIZERS = {"lamb": LAMB, "adamw": AdamW, "muon": Muon}
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("What is timed")
-    flags.DEFINE_string("preset", None, "Architecture by name.", required=True)
+    flags.DEFINE_string("preset", None, "Architecture by name, or its config.json.", required=True)
     flags.DEFINE_integer("num_layers", 0, "Number of layers; 0: the preset's.", 0)
     flags.DEFINE_integer("batch_size", 4, "Number of sequences.", lower_bound=1)
     flags.DEFINE_integer("length", 128, "Number of tokens in a sequence.", lower_bound=8)
@@ -38,7 +38,8 @@ def define_flags() -> None:
 def main() -> None:
     """Writes {"arithmetic": seconds, "optimizer": seconds}."""
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
-    config = get_preset(FLAGS.preset)
+    is_file = FLAGS.preset.endswith(".json")
+    config = (AlbertConfig.from_json_file if is_file else get_preset)(FLAGS.preset)
     config = config.replace(num_hidden_layers=FLAGS.num_layers or config.num_hidden_layers)
     model = AlbertPretrainer(config, packed=devices.packed)
     objective, batch = PretrainingObjective(model), random_batch(config.vocab_size)

@@ -58,3 +58,7 @@ def test_an_ensemble_teaches_one_model(commands, tmp_path, capsys):
     assert "| mrpc | ensemble | 2 | 5.5 | 5.0 to 6.0 | plain | +5.0 (+5.0 to +5.0) |" in (
         capsys.readouterr().out
     )
+    flags.FLAGS.cell, flags.FLAGS.epochs = "^ensemble$", 4
+    commands.clear()
+    distillation.main()
+    assert len(commands) == 2  # The ensemble again: rows are of three epochs.

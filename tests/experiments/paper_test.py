@@ -111,11 +111,22 @@ def test_rows_are_compared_with_rows():
     assert len(keys) == 1
 
 
-def row(cell: str, seed: int, loss: float) -> dict[str, str]:
+def test_updates_that_take_longer_are_fewer():
+    base, *_, muon = TABLES["optimizer"].small
+    lab = Lab(corpus=__file__, heldout=__file__, tokens=10e6)
+    steps = [Run(lab, "optimizer", cell, 0).flags["num_train_steps"] for cell in (base, muon)]
+    assert steps == [2441, 2380]  # 2441.4 / 1.026 = 2379.5
+    rows = [
+        {**row(cell, 0, 5.0, number), "table": "optimizer"}
+        for cell, number in [(base.name, 2441), (muon.name, 476), (muon.name, 2380)]
+    ]
+    assert rows_of("optimizer", rows) == [rows[0], rows[2]]
+
+
+def row(cell: str, seed: int, loss: float, steps: int = 10) -> dict[str, str]:
     """A row of `sharing`."""
-    settings = (
-        "texts=train:a:sop heldout:b:sop; vocabulary=made; max_seq_length=128; num_train_steps=10"
-    )
+    texts = "train:a:sop heldout:b:sop"
+    settings = f"texts={texts}; vocabulary=made; max_seq_length=128; num_train_steps={steps}"
     names = {"table": "sharing", "cell": cell, "seed": str(seed), "settings": settings}
     return {**names, "figures": f"{LOSS}={loss}"}
 
