@@ -93,7 +93,8 @@ def main() -> None:
     print(f"Carried over: {len(model.variables) - len(new)} variables, {model.count_params():,} "
           f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip
     pooling = sentence_transformers.read_pooling(source.path)
-    steps = ([] if pooling.mode == "mean" else [f"the {pooling.mode} token's"]) + [*pooling.others]
+    steps = [] if pooling.mode == "mean" else [f"the {pooling.mode} token's"]
+    steps += [*pooling.others, *(["Normalize"] if pooling.normalized else [])]
     if steps:
         print(f"Left out, so that vectors of sentences will be others: {', '.join(steps)}")
     if new:

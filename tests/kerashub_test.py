@@ -124,6 +124,21 @@ def test_the_list_of_tensors_is_kerashubs(kind):
     assert found == expected
 
 
+def test_bfloat16_is_read(tmp_path):
+    """Keras writes it as two bytes without a type, and names the type beside them."""
+    folder = shutil.copytree(GOLDENS / CLASSIFIER, tmp_path / "preset")
+    expected = read(GOLDENS / CLASSIFIER)
+    for name in ("model.weights.h5", "task.weights.h5"):
+        values = datasets(folder / name)
+        with h5py.File(folder / name, "w") as file:
+            for key, value in values.items():
+                half = value.astype(tf.bfloat16.as_numpy_dtype)
+                file.create_dataset(key, data=half).attrs["dtype"] = "bfloat16"
+    for ours, theirs in zip(read(folder).variables, expected.variables, strict=True):
+        half = tf.cast(tf.cast(theirs, tf.bfloat16), tf.float32)
+        np.testing.assert_array_equal(ours.numpy(), half.numpy())
+
+
 def test_an_encoder_alone_is_read_from_a_task():
     model = AlbertEncoder.from_preset(str(GOLDENS / MASKED))
     golden = dict(np.load(GOLDENS / MASKED / "outputs.npz"))

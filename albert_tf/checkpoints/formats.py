@@ -112,13 +112,23 @@ class HuggingFace(Source):
         return cls(path, _in(path, huggingface.CONFIG_FILE), vocabulary.find(path))
 
     def config(self) -> AlbertConfig:
-        return huggingface.read_config(self.path) if self.config_file else super().config()
+        return huggingface.read_config(self._needed_config())
+
+    def _needed_config(self) -> str:
+        """The folder, which has a config.json."""
+        if self.config_file is None:
+            raise UserError(
+                f"{self.path} has no {self.config_name}, which says what its weights are of. Copy "
+                "it there."
+            )
+        return self.path
 
     def metadata(self) -> dict[str, Any]:
         values = read_json(self.config_file) if self.config_file else {}
+        positions = values.get("max_position_embeddings", 512)  # The default of all kinds.
         found = {
             "model_type": values.get("model_type"),
-            "max_seq_length": sentence_transformers.read_length(self.path),
+            "max_seq_length": sentence_transformers.read_length(self.path, positions),
             "origin": huggingface_weights.origin(self.path),
         }
         return {key: value for key, value in found.items() if value is not None}
@@ -127,20 +137,20 @@ class HuggingFace(Source):
         return huggingface.read_labels(self.path)
 
     def labels_as(self, labels: Sequence[str]) -> list[str] | None:
-        """The names of the classes, if they are these in any order or case; None where they may be
-        other words for the same classes.
+        """The names of the classes, spelled as these are; None where they may be other words for
+        the same classes, since none of them is one of these.
         """
         # Hugging Face's folders often have MNLI's classes in another order than GLUE.
         spelled = {label.lower(): label for label in labels}
         known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(self.path)]
-        return known if sorted(known) == sorted(labels) else None
+        return None if set(known).isdisjoint(labels) else known
 
     @property
     def weights_files(self) -> list[str]:
         return huggingface_weights.weights_files(self.path)
 
     def make_model(self, config: AlbertConfig) -> keras.Model:
-        return huggingface.make_model(self.path, config)
+        return huggingface.make_model(self._needed_config(), config)
 
     def load(
         self,

@@ -188,7 +188,9 @@ def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     values = read_json(path)
     name = (values.get("architectures") or ["AlbertModel"])[0]
     if name not in _MODELS:
-        begin, classes = _CLASSES[values.get("model_type", "albert")]
+        if (stated := values.get("model_type", "albert")) not in _CLASSES:
+            AlbertConfig.from_dict(values, path)  # Raises: it says which kinds are read.
+        begin, classes = _CLASSES[stated]
         known = ", ".join(f"{begin}{end}" for end in classes)
         raise UserError(
             f"{path}: architecture {name!r} is not one of {known}. To start another model from its "

@@ -123,6 +123,8 @@ class KerasHub(Source):
         if activation not in ("linear", "softmax", "sigmoid"):
             raise UserError(f"{path}: activation {activation!r} has no counterpart here.")
         several = activation == "sigmoid"
+        if not {"num_classes", "dropout"} <= values.keys():
+            raise UserError(f"{path} has no num_classes or no dropout. Copy it again.")
         return AlbertClassifier(config, values["num_classes"], values["dropout"], several)
 
     def load(

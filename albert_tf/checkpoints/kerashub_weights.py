@@ -109,8 +109,10 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
     def visit(name: str, each: Any) -> None:
         # Keras stores the slots of a compiled model's optimizer in the same file.
         if isinstance(each, h5py.Dataset) and not name.startswith("optimizer/"):
-            stored = f"{file_name}/{name}"
-            found[stored] = _as_matrix(stored, each[()])
+            stored, value = f"{file_name}/{name}", each[()]
+            if each.attrs.get("dtype") == "bfloat16":  # Which HDF5 does not know: two bytes.
+                value = value.view(tf.bfloat16.as_numpy_dtype)
+            found[stored] = _as_matrix(stored, value)
 
     # h5py opens local files only, and the path may be on gs://.
     with tf.io.gfile.GFile(path, "rb") as file:

@@ -1,8 +1,14 @@
-"""The file modules.json, by which sentence-transformers makes vectors of an encoder's outputs."""
+"""The files by which sentence-transformers makes vectors of an encoder's outputs.
+
+modules.json, 1_Pooling/config.json       the steps
+sentence_bert_config.json                 lengths, in the names of its older classes, too
+config_sentence_transformers.json         words before every text
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,9 +17,11 @@ import tensorflow as tf
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
 
-MODULES_FILE, _LENGTH_FILE = "modules.json", "sentence_bert_config.json"
-# Their modes of pooling -> ours.
-_MODES = {("pooling_mode_mean_tokens",): "mean", ("pooling_mode_cls_token",): "first"}
+MODULES_FILE, PROMPTS_FILE = "modules.json", "config_sentence_transformers.json"
+_KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+LENGTH_FILES = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)  # The first counts.
+_TOKENIZER_FILE = "tokenizer_config.json"
+_MODES = {"mean": "mean", "cls": "first"}  # Their modes of pooling -> ours.
 
 
 class Pooling(NamedTuple):
@@ -35,34 +43,65 @@ def read_pooling(directory: str) -> Pooling:
     modules: Any = read_json(path, list)
     if not all(isinstance(module, dict) for module in modules):
         raise UserError(f"{path} is not a list of modules. Copy it again.")
-    pooling = Pooling()
+    pooling, others = Pooling(), _before_the_encoder(directory)
     for module in modules:
         kind = str(module.get("type")).rsplit(".", 1)[-1]
         if kind == "Pooling":
-            config = os.path.join(directory, str(module.get("path")), "config.json")
-            modes: Any = read_json(config)
-            chosen = sorted(key for key in modes if key.startswith("pooling_mode_") and modes[key])
+            modes = _modes(os.path.join(directory, str(module.get("path")), "config.json"))
             # Vectors of several modes are concatenated there, which is not computed here.
-            if tuple(chosen) in _MODES:
-                pooling = pooling._replace(mode=_MODES[tuple(chosen)])
+            if len(modes) == 1 and modes[0] in _MODES:
+                pooling = pooling._replace(mode=_MODES[modes[0]])
             else:
-                pooling = pooling._replace(
-                    others=[*pooling.others, f"{kind} ({', '.join(chosen)})"]
-                )
+                others.append(f"{kind} ({', '.join(modes)})")
         elif kind == "Normalize":
             pooling = pooling._replace(normalized=True)
         elif kind != "Transformer":
-            pooling = pooling._replace(others=[*pooling.others, kind])
-    return pooling
+            others.append(kind)
+    return pooling._replace(others=others)
 
 
-def read_length(directory: str) -> int | None:
-    """The number of tokens that texts are cut to, if the folder says it."""
-    path = os.path.join(directory, _LENGTH_FILE)
-    if not tf.io.gfile.exists(path):
-        return None
-    length = read_json(path).get("max_seq_length")
+def _modes(path: str) -> list[str]:
+    """The modes of a Pooling, as it has been written since version 5.4, or by a key for each."""
+    config: Any = read_json(path)
+    found = config.get("pooling_mode")
+    if found is None:
+        keys = [key for key in sorted(config) if key.startswith("pooling_mode_") and config[key]]
+        found = [re.sub("^pooling_mode_|_tokens?$", "", key) for key in keys] or "mean"
+    return [found] if isinstance(found, str) else [str(mode) for mode in found]
+
+
+def _before_the_encoder(directory: str) -> list[str]:
+    """What happens to a text before the tokenizer reads it, none of which is done here."""
+    others, config = [], _read_if_there(directory, PROMPTS_FILE)
+    is_cased = _read_if_there(directory, _TOKENIZER_FILE).get("do_lower_case") is False
+    if is_cased and _read_if_there(directory, *LENGTH_FILES).get("do_lower_case"):
+        others.append("do_lower_case")
+    if prompt := (config.get("prompts") or {}).get(config.get("default_prompt_name")):
+        others.append(f"the prompt {prompt!r} before every text")
+    return others
+
+
+def read_length(directory: str, positions: int) -> int | None:
+    """The number of tokens that texts are cut to, if the folder says it and the model has as many
+    `positions`.
+    """
+    length = _read_if_there(directory, *LENGTH_FILES).get("max_seq_length")
+    if length is None and tf.io.gfile.exists(os.path.join(directory, MODULES_FILE)):
+        longest = _read_if_there(directory, _TOKENIZER_FILE).get("model_max_length")
+        # 1e30 stands for no limit there.
+        is_limit = isinstance(longest, int) and longest < positions
+        length = longest if is_limit else None
     # 3 is room for [CLS], one token and [SEP].
     if length is not None and (type(length) is not int or length < 3):
-        raise UserError(f"{path}: max_seq_length must be an integer from 3 on, not {length!r}.")
+        raise UserError(
+            f"{directory}: the length of its texts (max_seq_length in {LENGTH_FILES[0]}, or "
+            f"model_max_length in {_TOKENIZER_FILE}) must be an integer from 3 on, not {length!r}."
+        )
     return length
+
+
+def _read_if_there(directory: str, *names: str) -> dict[str, Any]:
+    """The first of some files that a folder has; {} if it has none."""
+    paths = (os.path.join(directory, name) for name in names)
+    found = next((path for path in paths if tf.io.gfile.exists(path)), None)
+    return read_json(found) if found else {}

@@ -67,6 +67,13 @@ class Source(abc.ABC):
         """The names of the classes, as far as they can be compared with these of a task."""
         return self.labels()
 
+    def has_labels(self, labels: Sequence[str]) -> bool:
+        """Whether the classes may be these in this order; says so where only their order tells."""
+        known, names = self.labels_as(labels), self.labels()
+        if known is None and names and len(names) == len(labels):
+            print(f"{self.path}: {', '.join(names)} are taken for {', '.join(labels)}.", flush=True)
+        return known in (None, list(labels))
+
     @property
     @abc.abstractmethod
     def weights_files(self) -> list[str]:

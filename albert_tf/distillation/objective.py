@@ -149,6 +149,15 @@ class _WithProjection(AlbertModel):
         return self.student.encoder
 
 
+def check_objective(objective: Objective) -> None:
+    """Raises UserError for what no teacher can be compared on."""
+    if type(objective) not in _LOGITS:
+        raise UserError(
+            f"A --teacher does not go with {type(objective).__name__}: it needs masked words "
+            "(--objective=mlm) or a task of fine-tuning. Leave --teacher out."
+        )
+
+
 class DistillationObjective:
     """The weighted sum of terms, see `distill`. Figures beside the ones of the student's objective:
     `distill_` and `weighted_`, the parts of the loss with their weights.
@@ -164,6 +173,7 @@ class DistillationObjective:
         """Without a teacher batches have its answers: STORED, float32 [B, C]."""
         self._own, self._teacher, self._terms = student, teacher, dict(terms)
         self._temperature, self.student = temperature, student.model
+        check_objective(student)
         self._check_answers()
         self._of_states = {name: each for name in terms if (each := TERMS[name].of_states)}
         for name in self._of_states:
@@ -193,8 +203,6 @@ class DistillationObjective:
                     f"--distillation={name} is not one of the terms of these examples: "
                     f"{', '.join(known)}."
                 )
-        if type(self._own) not in _LOGITS:
-            raise UserError(f"{type(self._own).__name__} does not go with a --teacher.")
 
     def _check_sizes(self, name: str) -> None:
         """Raises UserError where a term cannot compare the layers of the two models."""

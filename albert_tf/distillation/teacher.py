@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import formats
-from albert_tf.distillation.objective import DEFAULT, TERMS, DistillationObjective
+from albert_tf.distillation.objective import (
+    DEFAULT,
+    TERMS,
+    DistillationObjective,
+    check_objective,
+)
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertEncoder, AlbertModel
 from albert_tf.models.objectives import Objective
@@ -18,6 +23,8 @@ from albert_tf.training.initial_model import check_data_fit
 from data_pipeline.files import atomic_files
 from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.loading import load_tokenizer
+
+_TEMPERATURE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +44,16 @@ class Distillation(Settings):
         expert=True,
     )
     temperature: float = setting(
-        2.0, "Softmax temperature of the term logits.", above=0, expert=True
+        _TEMPERATURE, "Softmax temperature of the term logits.", above=0, expert=True
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.terms()
+        if "logits" not in self.terms() and self.temperature != _TEMPERATURE:
+            raise UserError(
+                f"--temperature={self.temperature:g} is for the term logits, and --distillation="
+                f"{','.join(self.distillation)} has none. Leave --temperature out."
+            )
         for field in dataclasses.fields(self):
             if self.teacher is None and getattr(self, field.name) != field.default:
                 raise UserError(f"--{field.name} is for a run with a --teacher. Name one.")
@@ -92,6 +103,7 @@ def with_teacher(
     """
     if settings is None or settings.teacher is None:
         return Learned(objective, {"teacher": None}, {})
+    check_objective(objective)
     name, teacher = settings.teacher, None
     terms, sha256 = settings.terms({"logits": 1.0}), stored_sha256
     if stored_sha256 is None:
@@ -128,11 +140,12 @@ def _load(
     with student.distribute_strategy.scope():
         if needs_answers:
             teacher = source.make_model(config)
-            known = None if shared.labels is None else source.labels_as(shared.labels)
-            if _kind(teacher) != _kind(student) or known not in (None, list(shared.labels or ())):
+            is_same = _kind(teacher) == _kind(student)
+            if not is_same or not (shared.labels is None or source.has_labels(shared.labels)):
+                names = ", ".join(source.labels() or ()) or "no names"
                 raise UserError(
                     f"--teacher={name} holds a model of another task or of other classes "
-                    f"({type(teacher).__name__}: {', '.join(known or ()) or 'no names'}), and the "
+                    f"({type(teacher).__name__}: {names}), and the "
                     "term logits needs its answers. Name one that was trained on the task, or give "
                     "--distillation without logits."
                 )

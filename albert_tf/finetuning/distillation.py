@@ -10,6 +10,7 @@ import scipy.special
 from albert_tf.distillation.objective import STORED
 from albert_tf.distillation.teacher import Distillation, Learned, Shared, with_teacher
 from albert_tf.errors import UserError
+from albert_tf.finetuning.finetuned import check_meaning
 from albert_tf.finetuning.runs.members import find_runs, find_splits, load_members
 from albert_tf.finetuning.runs.run_files import outputs_path
 from albert_tf.finetuning.runs.series import read_series
@@ -19,6 +20,7 @@ from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.texts import ExampleTask, MultiLabelTask
 from albert_tf.finetuning.training_examples import TrainingExamples
 from albert_tf.keras_compat import keras
+from albert_tf.pretrained.loading import locate
 from albert_tf.training import run_folder
 from data_pipeline.finetuning.text_files import (
     column_index,
@@ -48,7 +50,9 @@ def distilled(
             f"--teacher={teacher}: --task={task.name} trains vectors, and no term of distillation "
             "compares them. Leave --teacher out."
         )
-    if teacher is None or not _is_stored(teacher):
+    if settings is None or teacher is None or not _is_stored(teacher):
+        if settings and teacher and "logits" in settings.terms():
+            check_meaning(teacher, task, locate(teacher).metadata())
         return with_teacher(objective, settings, shared), training
     if not isinstance(task, ExampleTask):
         raise UserError(

@@ -84,13 +84,7 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
             f"--task={task.name} has {', '.join(task.labels) or 'numbers'}. Name the model's own "
             "task."
         )
-    if _is_other_benchmark(trained_on, task):
-        raise UserError(
-            f"{folder} holds a model for {trained_on}, whose answers mean something else than in "
-            f"--task={task.name}. Name the model's own task; texts of yours are read by "
-            "--task=tsv."
-        )
-    _check_pairs(folder, task, metadata.get("data_settings", {}))
+    check_meaning(folder, task, metadata)
     _check_labels(folder, task, metadata.get("multi_label", False))
     task = task.as_in(metadata)
     # SQuAD 2.0's threshold is stored with the scores that it gave.
@@ -103,6 +97,20 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
     lengths = LengthSettings(**{name: metadata.get(name, usual[name]) for name in usual})
     tokenizer = load_tokenizer(native.vocabulary_file(folder))
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
+
+
+def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
+    """Raises UserError where a model's answers mean something else than a task's, which the names
+    of their classes do not tell.
+    """
+    trained_on = metadata.get("finetuned_on", "")
+    if _is_other_benchmark(trained_on, task):
+        raise UserError(
+            f"{folder} holds a model for {trained_on}, whose answers mean something else than in "
+            f"--task={task.name}. Name the model's own task; texts of yours are read by "
+            "--task=tsv."
+        )
+    _check_pairs(folder, task, metadata.get("data_settings", {}))
 
 
 def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> None:

@@ -271,10 +271,10 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
             "fine-tuned model there, or leave --init_head out."
         )
     checkpoint = locate(start.init_checkpoint)
-    known = checkpoint.labels_as(labels)
-    if known is not None and known != list(labels):
+    if not checkpoint.has_labels(labels):
+        known = ", ".join(checkpoint.labels() or ()) or "numbers"
         raise UserError(
-            f"--init_head: {checkpoint.path} knows {', '.join(known) or 'numbers'}, and the "
+            f"--init_head: {checkpoint.path} knows {known}, and the "
             f"examples have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder "
             "alone does not depend on them."
         )

@@ -101,7 +101,8 @@ _REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 _WANTED = re.compile(
     r"config\.json|model\.safetensors(\.index\.json)?|model-\d+-of-\d+\.safetensors|spiece\.model"
     r"|vocab\.txt|tokenizer(_config)?\.json|special_tokens_map\.json|added_tokens\.json"
-    r"|modules\.json|sentence_bert_config\.json|\d_Pooling/config\.json"
+    r"|modules\.json|(config_sentence_transformers|sentence_[\w-]+_config)\.json"
+    r"|\d_Pooling/config\.json"
 )
 
 
@@ -127,8 +128,10 @@ def download_repository(name: str) -> str:
             raise ConnectionError("HF_HUB_OFFLINE is set")
         info = _in_time(lambda: api.model_info(repository, revision=revision), repository)
         commit, names = info.sha, [each.rfilename for each in info.siblings]
-        _check_weights(name, names)
+        _check_files(name, names)
         wanted = [each for each in names if _WANTED.fullmatch(each)]
+        if not any(each.endswith(".safetensors") for each in wanted):
+            wanted.append(huggingface_weights.H5_FILE)
         paths = [_file(PublishedWeights(repository, commit, None), each) for each in wanted]
         folder = os.path.dirname(paths[wanted.index(huggingface.CONFIG_FILE)])
     except UserError:
@@ -150,17 +153,27 @@ def download_repository(name: str) -> str:
     return folder
 
 
-def _check_weights(name: str, files: Collection[str]) -> None:
-    """Raises UserError for a repository without weights that can be loaded safely."""
-    if not {huggingface.CONFIG_FILE, *files}.isdisjoint(huggingface_weights.WEIGHTS_FILES):
-        return
+def _check_files(name: str, files: Collection[str]) -> None:
+    """Raises UserError for a repository without a model that can be loaded safely, and whole."""
+    adapters = [each for each in files if each.startswith("adapter_")]
     pickled = [each for each in files if each.endswith((".bin", ".pt", ".pth"))]
-    reason = (
-        f"only {pickled[0]}, a pickle, which can run any code and is never loaded here. Look for a "
-        f"conversion among its pull requests, and name it: {name}@refs/pr/1"
-        if pickled
-        else f"none of {', '.join(huggingface_weights.WEIGHTS_FILES)}. Name another repository"
-    )
+    if adapters:
+        reason = (
+            f"{adapters[0]}, of an adapter, which changes the answers of the model that it was "
+            "trained on and is not computed here. Merge it into the model, and name the folder"
+        )
+    elif huggingface.CONFIG_FILE not in files:
+        reason = f"no {huggingface.CONFIG_FILE} at its top. Name a folder or repository that does"
+    elif not set(files).isdisjoint(huggingface_weights.WEIGHTS_FILES):
+        return
+    elif pickled:
+        reason = (
+            f"only {pickled[0]}, a pickle, which can run any code and is never loaded here. Look "
+            f"for a conversion among its pull requests, and name it: {name}@refs/pr/1"
+        )
+    else:
+        known = ", ".join(huggingface_weights.WEIGHTS_FILES)
+        reason = f"none of {known}. Name another repository"
     raise UserError(f"the repository {name} holds {reason}.")
 
 

@@ -102,10 +102,9 @@ class SentenceEmbedder:
         self.pooling = sentence_transformers.read_pooling(source.path)
         if self.pooling.others:
             raise UserError(
-                f"{source.path}: {sentence_transformers.MODULES_FILE} makes vectors by "
-                f"{', '.join(self.pooling.others)}, and only means and the first token's vector "
-                "are computed here. For the means of its encoder use "
-                "AlbertSentenceEncoder.from_preset."
+                f"{source.path}: its vectors are made by {', '.join(self.pooling.others)}, and "
+                "only means and the first token's vector of the text itself are computed here. For "
+                "the means of its encoder use AlbertSentenceEncoder.from_preset."
             )
         self.model = from_preset(name_or_path, AlbertSentenceEncoder)
         tokenizer = load_tokenizer(preset_vocabulary(name_or_path))

@@ -11,6 +11,7 @@ transformers' AlbertTokenizer and BertTokenizer, the classes in Python.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "extra_special_tokens": ({}, [], None),
     "wordpieces_prefix": ("##",),
 }
+_ONLY_WORDPIECE = {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
 _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # As SPECIAL_PIECES.
 _ENDS = ("bos_token", "eos_token")
 _TOKENS = (*_ROLES, *_ENDS, "additional_special_tokens", "added_tokens_decoder")
@@ -102,7 +104,9 @@ def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
     that contradict each other, and a key that changes ids and cannot be followed, are a UserError.
     """
     stated: dict[str, Stated] = {}
-    for name, found in [*_of_config(folder, kind), *_of_fast(folder, kind)]:
+    with _as_written(folder):
+        all_found = [*_of_config(folder, kind), *_of_fast(folder, kind)]
+    for name, found in all_found:
         known = stated.setdefault(name, found)
         if known.value != found.value:
             raise UserError(
@@ -110,6 +114,18 @@ def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
                 "that is wrong."
             )
     return stated
+
+
+@contextlib.contextmanager
+def _as_written(folder: str) -> Iterator[None]:
+    """Names the files where their content has another form than transformers gives it."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{folder}: {CONFIG}, {FAST}, {TOKENS_MAP} or {ADDED} is not as transformers writes "
+            f"it ({error!r}). Copy it again."
+        ) from None
 
 
 def _refused(path: str, key: str, value: Any, remedy: str) -> UserError:
@@ -157,9 +173,10 @@ def _of_fast(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]
     if model.get("type", kinds[0]) not in kinds:
         remedy = f"{kind.STORED_NAME} needs a model of {' or '.join(kinds)}."
         raise _refused(path, "model.type", model["type"], remedy)
-    if is_wordpiece and model.get("continuing_subword_prefix", "##") != "##":
-        prefix = model["continuing_subword_prefix"]
-        raise _refused(path, "continuing_subword_prefix", prefix, "Use a vocabulary with '##'.")
+    if is_wordpiece:
+        for key, only in _ONLY_WORDPIECE.items():
+            if model.get(key, only) != only:
+                raise _refused(path, key, model[key], f"Use a tokenizer with {key} {only!r}.")
     allowed = {"BertPreTokenizer"} if is_wordpiece else {"WhitespaceSplit", "Metaspace"}
     splits = {step["type"] for step in _steps(values.get("pre_tokenizer"), "pretokenizers")}
     if not splits or not splits <= allowed:
@@ -245,8 +262,18 @@ def _tokens(folder: str) -> Iterator[_Token]:
 
 
 def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
-    """Raises UserError unless all tokens that files name are special pieces of the vocabulary."""
-    tokens, special = list(_tokens(folder)), dict(zip(_ROLES, tokenizer.SPECIAL_PIECES))
+    """Raises UserError unless the pieces of tokenizer.json are those of the vocabulary, and all
+    tokens that files name are special ones of it.
+    """
+    with _as_written(folder):
+        tokens, fast = list(_tokens(folder)), _read(folder, FAST).get("model", {}).get("vocab")
+    # Of a SentencePiece vocabulary it is a list with scores.
+    if isinstance(fast, dict) and fast != {piece: n for n, piece in enumerate(tokenizer.pieces)}:
+        raise UserError(
+            f"{os.path.join(folder, FAST)} has other pieces or ids than {tokenizer.vocab_file}. "
+            "Copy both from one place, or remove the one that is wrong."
+        )
+    special = dict(zip(_ROLES, tokenizer.SPECIAL_PIECES))
     ends = {token.content for token in tokens if token.key in _ENDS}
     for place, key, content, number in tokens:
         if key in special and content != special[key]:

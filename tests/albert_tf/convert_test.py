@@ -1,6 +1,7 @@
 """From every format to every other, through the binary; what is lost is said."""
 
 import functools
+import json
 import shutil
 from pathlib import Path
 
@@ -106,6 +107,21 @@ def test_what_the_input_lacks_is_named(convert, tmp_path):
     )
 
 
+def test_steps_of_sentence_transformers_are_named(convert, tmp_path):
+    """A native folder has no place for them."""
+    folder = tmp_path / "theirs"
+    shutil.copytree(GOLDENS / "hf_bert" / "bert", folder)
+    steps = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in (("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+    ]
+    (folder / "modules.json").write_text(json.dumps(steps))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    result = convert(f"--input={folder}", f"--output={tmp_path}/out", "--format=native")
+    assert "vectors of sentences will be others: the first token's, Normalize\n" in result.stdout
+
+
 def test_a_projection_between_equal_sizes_is_kept(convert, tmp_path):
     """config.json does not tell of it: its weights do."""
     theirs = GOLDENS / "hf_tiny_equal" / "random"
@@ -147,6 +163,14 @@ def test_a_projection_between_equal_sizes_is_kept(convert, tmp_path):
             "missing: bert/encoder/transformer/group_0/inner_group_1",
         ),
         (
+            ["--input={t}/other", "--output={t}/out", "--config_file={g}/hf_bert/bert/config.json"],
+            "'roberta'",
+        ),
+        (
+            ["--input={t}/mute", "--output={t}/out", "--config_file={g}/hf_bert/bert/config.json"],
+            "mute has no config.json, which says what its weights are of. Copy it there.",
+        ),
+        (
             ["--input={g}/google_tiny", "--output={t}/out", "--dtype=float16", "--format=native"],
             "--format=native holds float32",
         ),
@@ -156,6 +180,11 @@ def test_mistakes_are_said_and_leave_nothing(convert, tmp_path, arguments, messa
     (tmp_path / "bare").mkdir()
     for file in (GOLDENS / "google_tiny").glob("model.ckpt.*"):
         shutil.copy(file, tmp_path / "bare")
+    for name in ("other", "mute"):
+        shutil.copytree(GOLDENS / "hf_bert" / "bert", tmp_path / name)
+    (tmp_path / "mute" / "config.json").unlink()
+    roberta = {"model_type": "roberta", "architectures": ["RobertaModel"]}
+    (tmp_path / "other" / "config.json").write_text(json.dumps(roberta))
     before = sorted(tmp_path.rglob("*"))
     arguments = [argument.format(t=tmp_path, g=GOLDENS) for argument in arguments]
     result = convert("--format=huggingface", *arguments)

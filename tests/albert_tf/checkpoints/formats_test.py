@@ -40,6 +40,18 @@ def test_a_run_stands_for_its_model(tiny_config, tmp_path):
     assert found.labels() == found.labels_as(["c", "d"]) == ["a", "b"]
 
 
+def test_classes_by_other_words(tiny_config, tmp_path, capsys):
+    names = ["positive", "neutral", "negative"]
+    huggingface.save(AlbertClassifier(tiny_config, 3), str(tmp_path), names)
+    source = locate(str(tmp_path))
+    assert source.has_labels(["Positive", "Neutral", "Negative"])
+    assert not source.has_labels(names[::-1])
+    assert not source.has_labels(["contradiction", "entailment", "neutral"])
+    assert capsys.readouterr().out == ""
+    assert source.has_labels(["good", "fair", "bad"])
+    assert "positive, neutral, negative are taken for good, fair, bad." in capsys.readouterr().out
+
+
 FOUND = {
     "native": ("native", "albert_config.json", "vocab.txt"),
     "kerashub": ("kerashub", "config.json", "assets/tokenizer/vocabulary.spm"),

@@ -17,6 +17,7 @@ from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.finetuning.training_examples import make_examples
 from albert_tf.metrics import SCORERS
+from albert_tf.models import AlbertClassifier
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -169,6 +170,7 @@ def test_tables_of_answers(task, table, expected, few_words, vocab_file, tmp_pat
         ("tsv", BERT, (), r"another task or of other classes \(AlbertClassifier"),
         ("squad1.1", BERT, ("logits",), "and the term logits needs its answers"),
         ("tsv", "nowhere", (), "nowhere holds no model"),
+        ("mrpc", "qqp", (), "qqp holds a model for qqp, whose answers mean something else than"),
     ],
 )
 def test_teachers_that_do_not_fit(
@@ -180,6 +182,8 @@ def test_teachers_that_do_not_fit(
     (tmp_path / "odd.tsv").write_text("p(0)\tp(1)\n.5\t.6\n")
     (tmp_path / "names.tsv").write_text("no\tyes\n.5\t.5\n")
     (tmp_path / "nowhere").mkdir()
+    about = {"labels": ["0", "1"], "finetuned_on": "qqp"}  # The classes of mrpc, too.
+    native.save(AlbertClassifier(SMALLEST, 2), "qqp", about, vocab_file, {})
     student, examples, tokenizer = examples_of(TASKS[task], few_words, vocab_file)
     with pytest.raises(UserError, match=message):
         distilled(Distillation(teacher, terms), TASKS[task], student, examples, tokenizer)
@@ -198,6 +202,7 @@ def test_teachers_that_do_not_fit(
         ({"teacher": "t", "temperature": 0.0}, "--temperature=0.0: expected a finite number above"),
         ({"distillation": ("logits",)}, "--distillation is for a run with a --teacher"),
         ({"temperature": 3.0}, "--temperature is for a run with a --teacher"),
+        ({"teacher": "t", "distillation": ("cosine",), "temperature": 3.0}, "the term logits, and"),
     ],
 )
 def test_settings_that_mean_nothing(values, message):

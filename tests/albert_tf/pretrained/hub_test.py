@@ -291,16 +291,26 @@ def test_a_repository_by_its_name(mirror, use, capfd, monkeypatch):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"pytorch_model.bin"}, "only pytorch_model.bin, a pickle, .*@refs/pr/1"),
-        ({"README.md"}, "holds none of model.safetensors"),
+        ({"pytorch_model.bin", "config.json"}, "only pytorch_model.bin, a pickle, .*@refs/pr/1"),
+        ({"README.md", "config.json"}, "holds none of model.safetensors"),
+        ({"model.safetensors"}, "holds no config.json at its top"),
+        ({"model.safetensors", "config.json", "adapter_config.json"}, "of an adapter, which"),
     ],
 )
 def test_a_repository_without_safe_weights(mirror, use, files, message):
     as_bert(mirror)
-    mirror.files = {name: each for name, each in mirror.files.items() if name in files}
+    mirror.files = dict.fromkeys(files, b"")
     use(mirror.address)
     with pytest.raises(UserError, match=message):
         hub.download_repository(REPOSITORY)
+
+
+def test_a_repository_of_tensorflows_classes(mirror, use):
+    as_bert(mirror)
+    for each in (mirror.files, mirror.hashes):
+        each["tf_model.h5"] = each.pop("model.safetensors")
+    use(mirror.address)
+    assert "tf_model.h5" in os.listdir(hub.download_repository(REPOSITORY))
 
 
 def test_neither_a_path_nor_a_repository(mirror, use, tmp_path):

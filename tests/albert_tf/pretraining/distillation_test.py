@@ -50,5 +50,5 @@ def test_an_interrupted_run_ends_with_the_same_bits(distill, tmp_path, work):
     assert "is a run of --distillation=hidden, whose checkpoints have one layer more" in message
     flags = ("--objective=replaced_tokens", "--distillation=relations")
     message = distill(tmp_path / "none", *flags, code=2)
-    assert "ReplacedTokensObjective does not go with a --teacher" in message
+    assert "A --teacher does not go with ReplacedTokensObjective: it needs masked" in message
     assert not (tmp_path / "none").exists()

@@ -137,7 +137,7 @@ def test_steps_of_sentence_transformers(tokenizer, tmp_path, pooling, more):
     content = [{"path": path, "type": f"sentence_transformers.models.{k}"} for path, k in modules]
     (tmp_path / "modules.json").write_text(json.dumps(content))
     if more == ["Dense"]:
-        with pytest.raises(UserError, match="modules.json makes vectors by Dense, and only means"):
+        with pytest.raises(UserError, match="its vectors are made by Dense, and only means"):
             SentenceEmbedder(str(tmp_path))
         return
     embed, texts = SentenceEmbedder(str(tmp_path)), ["the cat", "too many words for six tokens"]

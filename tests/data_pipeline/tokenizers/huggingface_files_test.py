@@ -180,6 +180,10 @@ REFUSED_FAST = {  # Vocabulary -> (what differs from tokenizer.json, part of the
         ({"normalizer": {**BERT["normalizer"], "clean_text": False}}, "clean_text is False"),
         ({"pre_tokenizer": None}, "pre_tokenizer is None"),
         ({"model": {"type": "BPE"}}, "model.type is 'BPE'"),
+        ({"model": {"max_input_chars_per_word": 9}}, "max_input_chars_per_word is 9"),
+        ({"model": {"vocab": {"[PAD]": 0}}}, "has other pieces or ids than .*vocab.txt"),
+        ({"normalizer": {"type": "Sequence"}}, "tokenizer.json.* is not as .*'normalizers'"),
+        ({"added_tokens": [{"content": "[PAD]"}]}, "is not as transformers writes it .*'id'"),
     ],
 }
 FAST = {"spiece.model": as_fast("spiece.model", {}), "vocab.txt": BERT}
