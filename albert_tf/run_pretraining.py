@@ -57,6 +57,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    pretraining_flags.choose_sizes()
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
         held_out = pretraining_flags.held_out()

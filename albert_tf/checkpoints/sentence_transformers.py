@@ -71,7 +71,7 @@ def _modes(path: str) -> list[str]:
 
 
 def _before_the_encoder(directory: str) -> list[str]:
-    """What happens to a text before the tokenizer reads it, none of which is done here."""
+    """Changes of a text before the tokenizer reads it, none of which is made here."""
     others, config = [], _read_if_there(directory, PROMPTS_FILE)
     is_cased = _read_if_there(directory, _TOKENIZER_FILE).get("do_lower_case") is False
     if is_cased and _read_if_there(directory, *LENGTH_FILES).get("do_lower_case"):

@@ -142,7 +142,7 @@ def _load(
             teacher = source.make_model(config)
             is_same = _kind(teacher) == _kind(student)
             if not is_same or not (shared.labels is None or source.has_labels(shared.labels)):
-                names = ", ".join(source.labels() or ()) or "no names"
+                names = ", ".join(source.labels_as(shared.labels or ()) or ()) or "no names"
                 raise UserError(
                     f"--teacher={name} holds a model of another task or of other classes "
                     f"({type(teacher).__name__}: {names}), and the "

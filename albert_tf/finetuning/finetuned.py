@@ -19,6 +19,7 @@ from albert_tf.finetuning.runs.run_files import (
 )
 from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
+from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.tasks.texts import MultiLabelTask
 from albert_tf.finetuning.training_examples import read_split
@@ -116,8 +117,10 @@ def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
 def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> None:
     """Raises UserError where a model of pairs is to read single texts, or the reverse."""
     name = "pair_column"
-    # Benchmarks have no columns, and folders of earlier versions do not say theirs.
-    if name not in trained_with or name not in task.data_settings:
+    # Benchmarks have no columns, and folders of earlier versions do not say theirs. What PairTask
+    # answers are pairs, whatever it was trained on.
+    is_known = name in trained_with and name in task.data_settings
+    if not is_known or isinstance(task, PairTask):
         return
     trained, given = trained_with[name], task.data_settings[name]
     if (trained is None) != (given is None):
@@ -168,6 +171,7 @@ def evaluate(
     scores = {}
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=True)
+        task = task.scored_on(features)
         evaluator = ScoreEvaluator(task, model, {split: features}, batch_size)
         evaluator()
         scores[split] = evaluator.scores[split]
@@ -204,6 +208,8 @@ def predict(
     has_better = checkpoint == "last" and best != own
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=False)
+        if split in task.dev_splits:  # An ensemble may be scored by what is stored.
+            task = task.scored_on(features)
         outputs = Predictor(model, features, rows_of_step(model, features, batch_size))()
         stored = task.keep(features, outputs)
         answers[split] = task.answer(features, [stored])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
 from collections.abc import Iterator
 
 from albert_tf.errors import UserError
@@ -21,7 +20,7 @@ from albert_tf.finetuning.tasks.table import (
     tasks_by_setting,
 )
 from albert_tf.finetuning.training import FineTuningSettings
-from data_pipeline.command_line import flag_files, flags
+from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.files import storage
 from data_pipeline.finetuning.features import LengthSettings
@@ -185,7 +184,7 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 def check_training() -> None:
     """Raises UserError for flags that training does not use, and for two different lengths."""
-    _choose_length()
+    flags.leave_one("the length of training", "num_train_epochs", "num_train_steps")
     if FLAGS.splits:
         raise UserError(
             f"--splits={','.join(FLAGS.splits)} is for --mode=eval or --mode=predict, and "
@@ -193,25 +192,6 @@ def check_training() -> None:
         )
     if FLAGS.predict_file and not storage.exists(FLAGS.predict_file):
         raise UserError(f"--predict_file={FLAGS.predict_file} does not exist.")
-
-
-def _choose_length() -> None:
-    """Leaves one length of training: the command line counts before a recipe."""
-    names = ("num_train_epochs", "num_train_steps")
-    if not all(FLAGS[name].present for name in names):
-        return
-    # Words of a flag file have a place in it. A recipe's epochs make way for the user's own steps.
-    words = [word for word in flag_files.expand(sys.argv[1:]) if not word.place]
-    direct = [name for name in names if any(word.sets(name) for word in words)]
-    epochs, steps = (f"--{name}={FLAGS[name].value:g}" for name in names)
-    if len(direct) != 1:
-        raise UserError(
-            f"{epochs} and {steps} are both given, and each is the length of training. Leave one "
-            "out."
-        )
-    (recipes,) = set(names) - set(direct)
-    print(f"--{direct[0]}={FLAGS[direct[0]].value:g} instead of --{recipes} of the flag file.")
-    FLAGS[recipes].unparse()
 
 
 def settings() -> FineTuningSettings:

@@ -272,7 +272,7 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
         )
     checkpoint = locate(start.init_checkpoint)
     if not checkpoint.has_labels(labels):
-        known = ", ".join(checkpoint.labels() or ()) or "numbers"
+        known = ", ".join(checkpoint.labels_as(labels) or ()) or "numbers"
         raise UserError(
             f"--init_head: {checkpoint.path} knows {known}, and the "
             f"examples have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder "

@@ -16,7 +16,7 @@ from albert_tf.optimization.updates import muon_direction, muon_update
 from albert_tf.variable_names import variable_name
 
 # The kernels of the layers: query, key and value are a matrix each. What maps from and to the
-# embeddings moves as they do, as in keras.optimizers.Muon, and so do the pooler and other heads.
+# embeddings moves as they do, by AdamW, and so do the pooler and other heads.
 MATRICES_OF_LAYERS = (r"(^|/)transformer/.*/kernel$",)
 
 

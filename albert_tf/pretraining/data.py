@@ -147,7 +147,7 @@ def open_text(
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": None,
             "text": content_fingerprint(manifest),
-            **_of_draws(manifest),
+            "draws": DRAWS,
             # Records have their settings in their bytes; of text they decide what is trained on.
             **manifest["settings"],
             **manifest["tokenizer"],

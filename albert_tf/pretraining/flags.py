@@ -169,18 +169,15 @@ def held_out() -> HeldOut:
     return HeldOut(FLAGS.eval_data, FLAGS.eval_batch_size)
 
 
+def choose_sizes() -> None:
+    """Leaves --batch_size_schedule or what it is in place of, where one is of a flag file."""
+    for name in ("train_batch_size", "recipe_batch_size"):
+        flags.leave_one("the size of batches", name, "batch_size_schedule")
+
+
 def _batch_size() -> int | str:
     """--train_batch_size, or --batch_size_schedule in place of it."""
-    schedule = FLAGS.batch_size_schedule
-    if schedule is None:
-        return FLAGS.train_batch_size
-    for name in ("train_batch_size", "recipe_batch_size"):
-        if FLAGS[name].value != FLAGS[name].default:
-            raise UserError(
-                f"--{name}={FLAGS[name].value} and --batch_size_schedule={schedule} are both "
-                "given, and the schedule has all sizes. Give one."
-            )
-    return schedule
+    return FLAGS.batch_size_schedule or FLAGS.train_batch_size
 
 
 def data() -> PretrainingData:

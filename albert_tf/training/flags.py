@@ -86,7 +86,7 @@ def chosen_vocabulary() -> str:
 _USELESS_WITH = (
     ("schedule", "wsd", ("learning_rate_power", "decay_after_warmup")),
     ("schedule", "polynomial", ("decay_share",)),
-    ("optimizer", "tfa_lamb", ("bias_correction", "muon_momentum", "ema_decay")),
+    ("optimizer", "tfa_lamb", ("bias_correction", "muon_momentum")),
     ("optimizer", "lamb", ("muon_momentum",)),
     ("optimizer", "adamw", ("muon_momentum",)),
 )

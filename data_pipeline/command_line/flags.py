@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 from absl.flags import FLAGS
 
+from data_pipeline.command_line import flag_files
+from data_pipeline.errors import UserError
 from data_pipeline.settings import Numbers
 
 _current_group = ""
@@ -114,6 +117,25 @@ DEFINE_number = _registered(_define_number)
 DEFINE_multi_string = _registered(flags.DEFINE_multi_string)
 DEFINE_string = _registered(flags.DEFINE_string)
 register_validator = flags.register_validator
+
+
+def leave_one(what: str, *names: str) -> None:
+    """Leaves one of two flags that are given and decide the same: one of the command line counts
+    before one of a flag file. `what` is what each decides, for the error.
+    """
+    if not all(FLAGS[name].present for name in names):
+        return
+    # Words of a flag file have a place in it.
+    words = [word for word in flag_files.expand(sys.argv[1:]) if not word.place]
+    direct = [name for name in names if any(word.sets(name) for word in words)]
+    shown = {name: f"--{name}={FLAGS[name].value}" for name in names}
+    if len(direct) != 1:
+        raise UserError(
+            f"{' and '.join(shown.values())} are both given, and each is {what}. Leave one out."
+        )
+    (of_file,) = set(names) - set(direct)
+    print(f"{shown[direct[0]]} instead of {shown[of_file]} of the flag file.")
+    FLAGS[of_file].unparse()
 
 
 def defined() -> list[flags.Flag]:

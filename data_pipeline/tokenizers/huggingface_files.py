@@ -121,6 +121,8 @@ def _as_written(folder: str) -> Iterator[None]:
     """Names the files where their content has another form than transformers gives it."""
     try:
         yield
+    except UserError:
+        raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{folder}: {CONFIG}, {FAST}, {TOKENS_MAP} or {ADDED} is not as transformers writes "

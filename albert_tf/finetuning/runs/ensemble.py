@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.runs.ensemble_choice import choose_members
+from albert_tf.finetuning.runs.ensemble_choice import choose_members, compared_split
 from albert_tf.finetuning.runs.ensemble_report import (
     Report,
     SplitScore,
@@ -84,6 +84,8 @@ def run_ensemble(
     members, hashes = load_members(task, folders, settings.checkpoints, splits)
     model, answered = read_answered(task, data, folders, hashes)
     task = task.as_in(model.metadata)
+    if compared := compared_split(task, answered):
+        task = task.scored_on(answered[compared].features)
     chosen = choose_members(task, members, answered, settings.choose)
 
     def answer(task: Task, split: str) -> Predictions:

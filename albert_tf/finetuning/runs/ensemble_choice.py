@@ -36,14 +36,19 @@ class Chosen:
     steps: list[Step]
 
 
+def compared_split(task: Task, answered: Mapping[str, Answered]) -> str | None:
+    """The split that members are compared on: the first whose answers are known."""
+    return next((name for name in task.dev_splits if name in answered), None)
+
+
 def choose_members(
     task: Task, members: Sequence[Member], answered: Mapping[str, Answered], choose: str
 ) -> Chosen:
     """The members that answer: "all" of them, or the ones that a "greedy" choice takes.
 
-    They are compared on the first split whose answers are known; without any there are no scores.
+    Without a `compared_split` there are no scores.
     """
-    split = next((name for name in task.dev_splits if name in answered), None)
+    split = compared_split(task, answered)
     if split is None:
         if choose == "greedy":
             raise UserError(

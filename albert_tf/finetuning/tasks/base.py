@@ -172,6 +172,10 @@ class Task(abc.ABC, Generic[Source]):
         """
         return self
 
+    def scored_on(self, features: Features) -> Task[Source]:
+        """The task with the score that suits the examples of a split."""
+        return self
+
     def new_objective(self, model: keras.Model) -> Any:
         """The `objective` of a model."""
         return self.objective(model)

@@ -31,13 +31,13 @@ class PairTask(TextTask):
 
     Attributes:
       loss: of `pairs.LOSSES`; None: cosine where the examples have labels, else in_batch.
-      label_scale: the label of texts that mean the same.
+      label_scale: the label of texts that mean the same; None: 1, or a trained model's.
       text_mask_prob: share of the tokens that training hides; None: 0, and 0.3 for single texts.
     """
 
     labels: tuple[str, ...] | None = dataclasses.field(default=(), init=False)
     loss: str | None = dataclasses.field(default=None, kw_only=True)
-    label_scale: float = dataclasses.field(default=1.0, kw_only=True)
+    label_scale: float | None = dataclasses.field(default=None, kw_only=True)
     text_mask_prob: float | None = dataclasses.field(default=None, kw_only=True)
 
     model_class = AlbertSentenceEncoder
@@ -46,7 +46,11 @@ class PairTask(TextTask):
 
     @property
     def data_settings(self) -> Mapping[str, str | bool | float | None]:
-        return {**self.columns, "label_scale": self.label_scale}
+        return {**self.columns, "label_scale": self._scale}
+
+    @property
+    def _scale(self) -> float:
+        return 1.0 if self.label_scale is None else self.label_scale
 
     @property
     def answer_settings(self) -> dict[str, Any]:
@@ -54,9 +58,8 @@ class PairTask(TextTask):
         return {"pair_loss": self.loss, "text_mask_prob": self.text_mask_prob}
 
     def as_in(self, metadata: Mapping[str, Any]) -> PairTask:
-        scale = metadata.get("data_settings", {}).get("label_scale", 1.0)
-        # 1 is the default, and cannot be told from a scale that was given.
-        return self if self.label_scale != 1 else dataclasses.replace(self, label_scale=scale)
+        scale = metadata.get("data_settings", {}).get("label_scale")
+        return dataclasses.replace(self, label_scale=scale) if self.label_scale is None else self
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         return {}
@@ -77,12 +80,12 @@ class PairTask(TextTask):
         """Labels from 0 to 1, unless no example has one."""
         if all(example.label is None for example in examples):
             return {}
-        values = label_values(examples) / np.float32(self.label_scale)
+        values = label_values(examples) / np.float32(self._scale)
         for example, value in zip(examples, values):
             if not 0 <= value <= 1:
                 raise UserError(
                     f"{example.place}: found the label {example.label:g}, and --label_scale="
-                    f"{self.label_scale:g} is the largest, 0 the least. Raise it: 5 for STS-B."
+                    f"{self._scale:g} is the largest, 0 the least. Raise it: 5 for STS-B."
                 )
         return {"label_values": values}
 
@@ -100,8 +103,18 @@ class PairTask(TextTask):
         if share is None:
             # Of a text and itself, hidden tokens make two different vectors, also without dropout.
             share = 0.0 if pairs else _OF_SINGLE_TEXTS
-        scorer = SCORERS["pairs" if dev.targets else "retrieval"]
-        return dataclasses.replace(self, loss=loss, text_mask_prob=share, scorer=scorer)
+        task = self.scored_on(dev)
+        if task.scorer is SCORERS["retrieval"] and _are_same(dev):
+            raise UserError(
+                "The dev set has single texts, each of which finds itself; name the column of "
+                "second texts (--pair_column)."
+            )
+        return dataclasses.replace(task, loss=loss, text_mask_prob=share)
+
+    def scored_on(self, features: Features[list[TextExample]]) -> PairTask:
+        """With correlations where there are labels, else as retrieval."""
+        has_labels = any(example.label is not None for example in features.source)
+        return dataclasses.replace(self, scorer=SCORERS["pairs" if has_labels else "retrieval"])
 
     def new_objective(self, model: keras.Model) -> PairObjective:
         return PairObjective(model, self.loss or "in_batch", self.text_mask_prob or 0.0)
@@ -109,13 +122,13 @@ class PairTask(TextTask):
     def keep(
         self, features: Features[list[TextExample]], outputs: Mapping[str, np.ndarray]
     ) -> StoredOutputs:
-        """`cosines` float32 [N] and, where there are no labels, `reciprocal_ranks` float32 [N]."""
+        """`cosines` float32 [N] and, to be scored as retrieval, `reciprocal_ranks` float32 [N]."""
         vectors = outputs["mean_output"].astype(np.float32)  # [N, 2, H]
         # A vector of zeros stays zeros, and its cosines are 0, not NaN.
         vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
         first, second = vectors[:, 0], vectors[:, 1]
         stored = {"cosines": (first * second).sum(axis=-1)}
-        if not features.targets:
+        if self.scorer is SCORERS["retrieval"]:
             texts = [_second(example) for example in features.source]
             stored["reciprocal_ranks"] = 1 / ranks(first, second, texts).astype(np.float32)
         return stored
@@ -147,11 +160,12 @@ def ranks(first: np.ndarray, second: np.ndarray, texts: Sequence[str]) -> np.nda
     Vectors are float32 [N, H]. `texts` are the N second ones, of which equal ones count once; among
     equally near ones the right one is the last.
     """
-    _, rows, places = np.unique(np.array(texts), return_index=True, return_inverse=True)
-    found = []
+    # Of objects: an array of texts has room for the longest one in every row.
+    _, rows, places = np.unique(np.array(texts, object), return_index=True, return_inverse=True)
+    found, second = [], second[rows].T
     for start in range(0, len(first), _ROWS):
         right = places[start : start + _ROWS, None]
-        products = first[start : start + _ROWS] @ second[rows].T
+        products = first[start : start + _ROWS] @ second
         own = np.take_along_axis(products, right, axis=1)
         found.append((products >= own).sum(axis=1))
     return np.concatenate(found)

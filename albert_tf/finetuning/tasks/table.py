@@ -102,9 +102,10 @@ class Pairs(Columns):
         one_of=LOSSES,
         expert=True,
     )
-    label_scale: float = setting(
-        1.0,
-        "Label of --task=pairs of two texts that mean the same, 5 in STS-B.",
+    label_scale: float | None = setting(
+        None,
+        "Label of --task=pairs of two texts that mean the same, 5 in STS-B; by default 1, or that "
+        "of the trained model.",
         above=0,
         expert=True,
     )

@@ -85,13 +85,11 @@ def _warn(message: str) -> None:
 
 
 class TrainingText:
-    """A corpus to train from; documents that occur twice stay. Settings without dynamic masking, or
-    with several copies, are a ValueError.
+    """A corpus to train from, with dynamic masking and a single copy; documents that occur twice
+    stay.
     """
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
-        if settings.masking != "dynamic" or settings.dupe_factor != 1:
-            raise ValueError(f"expected dynamic masking and a single copy, received {settings}")
         self._corpus, self._tokenizer, self._settings = corpus, tokenizer, settings
         self._files = corpus.files()
         self._sizes = storage.sizes(self._files)
@@ -99,6 +97,7 @@ class TrainingText:
         self._block_bytes = automatic_block_bytes(sum(map(text_bytes, self._files, self._sizes)))
         self._groups = group_files(self._files, self._sizes, self._block_bytes)
         self._warnings = _Warnings(len(self._groups))
+        self._num_examples: int | None = None  # Of an epoch, once one was counted to its end.
         self.error: Exception | None = None  # The user's error that ended the reading, if any.
 
     def manifest(self) -> dict[str, Any]:
@@ -206,12 +205,14 @@ class TrainingText:
         """Endless batches for training, see `pretraining.dataset.pretraining_dataset`. Each host
         makes the examples of the whole batch, and gets and masks its own rows.
         """
-        # To begin at a later step, examples are made again and passed over: one epoch at most,
-        # after one was counted, if it has fewer than the step asks for.
+        # To begin at a later step, examples are made again and passed over, one epoch at most,
+        # after as many were counted; an epoch is counted to its end once.
         check_batch(batch_size, start_step)
         if examples_before is None:
             examples_before = start_step * batch_size
-        num_examples = self.count(examples_before + 1)
+        num_examples = self._num_examples or self.count(examples_before + 1)
+        if num_examples <= examples_before:
+            self._num_examples = num_examples
         epoch = functools.partial(self.epoch, seed)
         batches = batch_epochs(epoch, num_examples, batch_size, examples_before)
         schema_of = manifest_fields([], self._settings, self._tokenizer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from albert_tf.distillation.teacher import Distillation
 from albert_tf.errors import UserError
 from albert_tf.finetuning import FineTuningSettings, TaskData, finetune
 from albert_tf.finetuning.finetuned import load_finetuned, predict
-from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
+from albert_tf.finetuning.tasks.table import TASKS, Pairs, own_pairs
 from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from data_pipeline import read_dataset
@@ -109,6 +111,13 @@ def test_the_folder_is_an_embedder_and_is_exported(train, tmp_path, rows, one_de
     assert [row["text_b"] for row in table] == texts[1]
     written = [float(row["prediction"]) for row in table]
     np.testing.assert_allclose(written, cosines, atol=1e-5)
+    # Columns of other names are pairs, too.
+    load_finetuned(f"{run}/model", own_pairs(Pairs(pair_column="other")), None)
+    data = TaskData(splits={"dev": read_dataset(rows, "dev", **PAIRS)})
+    both = EnsembleSettings(("best", "last"))
+    run_ensemble([run], TASKS["pairs"], data, str(tmp_path / "both"), both)
+    scored = json.loads((tmp_path / "both" / "ensemble.json").read_text())
+    assert scored["key"] == "mean_reciprocal_rank" and scored["results"][0]["metrics"]
     exported = export_model(f"{run}/model", str(tmp_path / "served"), "embedding")
     assert exported.path
 

@@ -71,14 +71,19 @@ def test_records_or_text(parse_data, monkeypatch):
 
 def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch):
     monkeypatch.setattr(pretraining_flags, "open_records", lambda *given: given)
+    monkeypatch.setattr("sys.argv", ["program", "--batch_size_schedule=8@0,16@5"])
     parse_data("--train_data=records", "--batch_size_schedule=8@0,16@5")
     assert pretraining_flags.data()[1] == "8@0,16@5"
+    parse_data("--train_batch_size=4", "--recipe_batch_size=128")  # As of a flag file.
+    pretraining_flags.choose_sizes()
+    assert pretraining_flags.recipe() == Recipe(0.001, 100, 2)
     for flag in ("--train_batch_size=64", "--recipe_batch_size=128"):
         for name in ("train_batch_size", "recipe_batch_size"):
             FLAGS[name].unparse()
         parse_data(flag)
+        monkeypatch.setattr("sys.argv", ["program", "--batch_size_schedule=8@0,16@5", flag])
         with pytest.raises(UserError, match=f"^{flag} and --batch_size_schedule=8@0,16@5 are both"):
-            pretraining_flags.data()
+            pretraining_flags.choose_sizes()
 
 
 def test_held_out_records(parse_data, monkeypatch):

@@ -148,7 +148,6 @@ def test_the_vocabulary(parse):
         ("--schedule=polynomial", "--decay_share=0.5"),
         ("--optimizer=tfa_lamb", "--bias_correction"),
         ("--optimizer=adamw", "--muon_momentum=0.9"),
-        ("--optimizer=tfa_lamb", "--ema_decay=0.9"),
     ],
 )
 def test_flags_that_would_do_nothing(parse, given):

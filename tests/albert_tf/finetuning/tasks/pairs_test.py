@@ -60,6 +60,9 @@ def test_the_data_decide_loss_masks_and_score(features_of):
     assert chosen(single, labeled) == ("in_batch", 0.3, "spearman")
     given = own_pairs(Pairs(label_scale=5.0, pair_loss="in_batch", text_mask_prob=0.1))
     assert chosen(labeled, pairs, given) == ("in_batch", 0.1, "mean_reciprocal_rank")
+    assert task.scored_on(pairs).key == "mean_reciprocal_rank"
+    with pytest.raises(UserError, match="dev set has single texts, .*--pair_column"):
+        chosen(pairs, single)
     for training in (pairs, single, features_of(task, pair=None)):
         with pytest.raises(UserError, match="pair_loss=cosine compares two texts"):
             chosen(training, labeled, own_pairs(Pairs(pair_loss="cosine", label_scale=5.0)))
@@ -74,6 +77,8 @@ def test_answers_and_scores(features_of):
     np.testing.assert_allclose(kept["cosines"], [3 / np.hypot(3, 0.3), 1, 1], rtol=1e-6)
     scores = task.score(labeled, task.answer(labeled, [kept]))
     assert set(scores) == {"pearson", "spearman", "mean_squared_error"}
+    assert set(task.keep(pairs, {"mean_output": vectors})) == {"cosines"}  # Without a score.
+    task = task.scored_on(pairs)
     kept = task.keep(pairs, {"mean_output": vectors})
     answers = task.answer(pairs, [kept, kept])
     assert task.score(pairs, answers) == {"accuracy_at_1": 1.0, "mean_reciprocal_rank": 1.0}
@@ -119,5 +124,5 @@ def test_a_trained_models_scale_is_taken_over():
     task = own_pairs(Pairs(label_scale=5.0))
     metadata = {"finetuned_on": "pairs", "data_settings": dict(task.data_settings)}
     assert own_pairs().as_in(metadata).label_scale == 5
-    assert own_pairs(Pairs(label_scale=2.0)).as_in(metadata).label_scale == 2
+    assert own_pairs(Pairs(label_scale=1.0)).as_in(metadata).label_scale == 1
     assert trained_task(metadata).label_scale == 5
