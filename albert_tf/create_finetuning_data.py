@@ -6,6 +6,8 @@ r"""Stores the training examples of a task as TFRecords, for run_finetuning --tr
 
 from __future__ import annotations
 
+import shlex
+
 from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.training_examples import write_training_records
 from data_pipeline.command_line import flags, run_binary
@@ -43,11 +45,11 @@ def main() -> None:
     )
     given = [flag.serialize() for flag in flags.defined() if flag.present]
     repeated = [text for text in given if not text.startswith(_NOT_REPEATED)]
-    if FLAGS.train_file:
-        repeated.append("--dev_file=...")
+    repeated.append(f"--train_records={FLAGS.output_dir}")
+    dev_file = "--dev_file=... " if FLAGS.train_file else ""
     print(
-        f"Next: python -m albert_tf.run_finetuning {' '.join(repeated)} "
-        f"--train_records={FLAGS.output_dir} --init_checkpoint=... --output_dir=..."
+        f"Next: python -m albert_tf.run_finetuning {shlex.join(repeated)} {dev_file}"
+        "--init_checkpoint=... --output_dir=..."
     )
 
 

@@ -19,7 +19,7 @@ import gc
 from albert_tf.distillation.teacher import Distillation
 from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
-from albert_tf.finetuning.runs.attempts import finished_results, run_until_good
+from albert_tf.finetuning.runs.attempts import finished_results, put_aside, run_until_good
 from albert_tf.finetuning.runs.results import Result
 from albert_tf.finetuning.runs.run_files import answering_folder
 from albert_tf.finetuning.runs.series import Variant, best_run, delete_series, run_series
@@ -85,7 +85,7 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
     # A single run goes on or ends by itself; of several, the finished ones are left as they are.
     is_single = not planned and not FLAGS.retries
     hashes = functools.cache(lambda: data_hashes(task, data))
-    if FLAGS.overwrite and not is_single:
+    if FLAGS.overwrite and (not is_single or put_aside(FLAGS.output_dir)):
         delete_series(FLAGS.output_dir, planned, strategy)
 
     def run_once(folder: str, variant: Variant) -> list[Result]:
@@ -94,6 +94,7 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
             if done is not None:
                 print(f"Finished before: {folder}", flush=True)
                 return done
+            task = finetuning_flags.task()  # Its own settings may be searched.
             model, settings = shared_flags.initial_model(), finetuning_flags.settings()
             run = shared_flags.run_settings
             try:

@@ -9,6 +9,7 @@ and puts a manifest, the vocabulary and the counts of labels next to them.
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 import tensorflow as tf
@@ -105,6 +106,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
             "here. Look at them with python -m data_pipeline.inspect_records."
         )
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
+    names = [name for name in names if not storage.is_folder(os.path.join(data, name))]
     if not names:
         raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
     paths = [os.path.join(data, name) for name in names]
@@ -146,7 +148,7 @@ def main() -> None:
     tokenizer = load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand())
     manifest = adopt_records(FLAGS.data, tokenizer, FLAGS.sentence_objective)
     print(f"{FLAGS.data}:\n{summary_table(manifest)}")
-    print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.data}")
+    print(f"Look:  python -m data_pipeline.inspect_records --data={shlex.quote(FLAGS.data)}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ r"""Makes pre-training records (masked words, sentence order) from text.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Any
 
@@ -130,11 +131,11 @@ def main() -> None:
         print(f"warning: {example}", file=sys.stderr)
     if message := unknown_warning(manifest["corpus"]["unknown_share"]):
         print(f"warning: {message}", file=sys.stderr)
-    print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.output_dir}")
+    print(f"Look:  python -m data_pipeline.inspect_records --data={shlex.quote(FLAGS.output_dir)}")
     # A model, batch and length for one machine without a GPU; docs/training.md has the paper's.
     print(
         f"Next:  python -m albert_tf.run_pretraining --preset=albert-small "
-        f"--train_data={FLAGS.output_dir} --output_dir=RUN --train_batch_size=64 "
+        f"--train_data={shlex.quote(FLAGS.output_dir)} --output_dir=RUN --train_batch_size=64 "
         "--learning_rate=0.004 --num_train_steps=20000 --num_warmup_steps=1000"
     )
 

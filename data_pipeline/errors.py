@@ -60,7 +60,7 @@ def needs_extra(extra: str, purpose: str) -> Iterator[None]:
 
 # What TensorFlow writes around a message: names of its operations, and of files that it has not
 # given their names yet, "model/x.data-00000-of-00001.tempstate123; No space left on device".
-_OPERATION = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*?\]")
+_OPERATION = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*")
 _PARTIAL = re.compile(r"(\.[0-9a-f]{32})?\.partial$")
 _UNFINISHED = re.compile(r"(\S*)/\S*\.tempstate\d+")
 _NO_ANSWER = re.compile(r"Error executing an HTTP request: (?:.*error details: )?(.*)")
@@ -115,5 +115,5 @@ def is_user_error(error: BaseException) -> bool:
     if not tensorflow or not isinstance(error, tensorflow.errors.OpError):
         return False
     kinds = tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)
-    is_of_the_system = error.message.rpartition("; ")[2] in _OF_THE_SYSTEM
+    is_of_the_system = _OPERATION.sub("", error.message).rpartition("; ")[2] in _OF_THE_SYSTEM
     return isinstance(error, kinds) or is_of_the_system or bool(_OF_A_PATH.search(error.message))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.series import Variant, variants
@@ -135,16 +135,21 @@ def task() -> Task:
     """The task named by --task, with the settings that its own flags give it; a UserError for flags
     of other tasks.
     """
-    for name, tasks in tasks_by_setting().items():
-        if name in FLAGS and FLAGS[name].present and FLAGS.task not in tasks:
-            raise UserError(
-                f"--{name} means nothing to --task={FLAGS.task}. Leave it out, or use "
-                f"--task={' or --task='.join(tasks)}."
-            )
+    _check_used([name for name in tasks_by_setting() if name in FLAGS and FLAGS[name].present])
     if FLAGS.task not in CONFIGURED:
         return get_task(FLAGS.task)
     kind, make = CONFIGURED[FLAGS.task]
     return make(read(kind))
+
+
+def _check_used(names: Collection[str]) -> None:
+    """Raises UserError for a flag of other tasks than --task."""
+    for name, tasks in tasks_by_setting().items():
+        if name in names and FLAGS.task not in tasks:
+            raise UserError(
+                f"--{name} means nothing to --task={FLAGS.task}. Leave it out, or use "
+                f"--task={' or --task='.join(tasks)}."
+            )
 
 
 def task_data() -> TaskData:
@@ -184,7 +189,8 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 def check_training() -> None:
     """Raises UserError for flags that training does not use, and for two different lengths."""
-    flags.leave_one("the length of training", "num_train_epochs", "num_train_steps")
+    for what, *names in _EITHER:
+        flags.leave_one(what, *names)
     if FLAGS.splits:
         raise UserError(
             f"--splits={','.join(FLAGS.splits)} is for --mode=eval or --mode=predict, and "
@@ -199,6 +205,11 @@ def settings() -> FineTuningSettings:
     return read(FineTuningSettings, lengths=lengths())
 
 
+# Pairs of flags that decide the same.
+_EITHER = (
+    ("the length of training", "num_train_epochs", "num_train_steps"),
+    ("the length of the warm-up", "warmup_proportion", "num_warmup_steps"),
+)
 # --seeds varies the seed, and the others are not of a single run.
 _NOT_SEARCHED = ("seed", "seeds", "retries", "max_failures")
 
@@ -207,7 +218,9 @@ def series() -> list[Variant]:
     """The runs of --seeds and --search; none: a single run is meant."""
     if FLAGS.seeds == 1 and not FLAGS.search:
         return []
-    return variants(FLAGS.seed, FLAGS.seeds, parse_search(FLAGS.search or ""))
+    search = parse_search(FLAGS.search or "")
+    _check_used(search)
+    return variants(FLAGS.seed, FLAGS.seeds, search)
 
 
 def parse_search(text: str) -> dict[str, list[int | float]]:
@@ -233,6 +246,9 @@ def parse_search(text: str) -> dict[str, list[int | float]]:
             raise UserError(f"--search: {name}: {error}; received {values!r}.") from None
         if len(set(search[name])) < len(search[name]):
             raise UserError(f"--search: {part.strip()!r} names a value twice. Name each once.")
+    for what, *names in _EITHER:
+        if set(names) <= search.keys():
+            raise UserError(f"--search: {' and '.join(names)} are both {what}. Leave one out.")
     return search
 
 
@@ -254,6 +270,9 @@ def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[No
         "search": None,
         "retries": 0,
     }
+    for _, *names in _EITHER:  # What is searched counts, not the other one of a recipe.
+        if searched := variant.values.keys() & set(names):
+            values |= {name: FLAGS[name].default for name in names if name not in searched}
     before = {name: FLAGS[name].value for name in values}
     try:
         for name, value in values.items():

@@ -196,7 +196,9 @@ def finetune(
             model_to_keep=trained,
             data=_training_data(training, scored, tokenizer, task, settings, run, devices, learned),
             settings=run,
-            models=_model_folders(task, tokenizer, labels, settings, preset),
+            models=_model_folders(
+                task, tokenizer, labels, settings, preset, task.train_split in data.splits
+            ),
             flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
             evaluator=evaluator,
             card={**_card(task, recipe, training, settings), **learned.card},
@@ -335,8 +337,13 @@ def _model_folders(
     labels: Sequence[str],
     settings: FineTuningSettings,
     preset: str | None,
+    is_in_memory: bool,
 ) -> ModelFolders:
-    """The best model and the last one, as the run keeps them."""
+    """The best model and the last one, as the run keeps them. Examples in memory have no columns,
+    by which a model of pairs is known to read no single texts.
+    """
+    left_out = ("pair_column",) if is_in_memory else ()
+    data_settings = {k: v for k, v in task.data_settings.items() if k not in left_out}
     return ModelFolders(
         best=BEST_MODEL,
         last=LAST_MODEL,
@@ -348,7 +355,7 @@ def _model_folders(
             **({"preset": preset} if preset else {}),
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(settings.lengths),
-            "data_settings": dict(task.data_settings),  # A model of pairs reads no single texts.
+            "data_settings": data_settings,
             **task.answer_settings,
         },
         vocab_file=tokenizer.vocab_file,
@@ -380,11 +387,11 @@ def _card(
 
 def _preset_of(start: InitialModel) -> str | None:
     """The name of the published model that a run starts from, also by way of another task."""
+    if not start.init_checkpoint:
+        return None
     for name in (start.init_checkpoint, start.preset):
         if name in presets.PRESETS:
             return name
-    if not start.init_checkpoint:
-        return None
     # A model that was fine-tuned on another task before says what it began with.
     return locate(start.init_checkpoint).metadata().get("preset")
 

@@ -189,7 +189,8 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
     if isinstance(predictions[0], float):
         return [f"{sentence}: correlations are undefined. Try a lower learning rate."]
     if labels is not None:
-        sentence += f", which is right for {classification.accuracy(labels, predictions):.1%}"
+        right = sum(label == predictions[0] for label in labels)
+        sentence += f", which is right for {right / len(labels):.1%}"
     return [
         f"{sentence}: the model tells no examples apart. Try a lower learning rate, more "
         "warm-up or another seed."

@@ -134,6 +134,11 @@ class JsonLines(Format):
     def ends_document(self, line: bytes) -> bool:
         return True
 
+    def doubt(self, beginning: Beginning) -> str:
+        if any(line.lstrip().startswith(b"[") for line in beginning.sample[:1]):
+            return "it is a JSON array, not an object a line: write those (jq -c '.[]')"
+        return ""
+
     def documents(
         self, part: TextPart, text_field: str, report: ReadReport
     ) -> Iterator[RawDocument]:
@@ -240,9 +245,18 @@ class Lines(Format):
         if has_tags and (not is_short or _HTML.match(lines[0])):
             return "most lines hold tags, as in HTML: extract its text first (pandoc -t plain)"
         wrapped = (_WRAPPED_LINE.fullmatch(line.decode("utf-8", "replace")) for line in lines)
+        if 2 * sum(map(_is_json_object, lines[:_FEW_LINES])) > len(lines[:_FEW_LINES]):
+            return "most lines are JSON objects: --input_format=jsonl reads them"
         if not is_short and 2 * sum(map(bool, wrapped)) > len(lines):
             return "most lines end at a width inside a sentence: --input_format=wrapped joins them"
         return ""
+
+
+def _is_json_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 class Wrapped(Format):

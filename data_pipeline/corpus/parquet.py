@@ -43,7 +43,7 @@ class JsonLines(io.RawIOBase):
     def __init__(self, file: io.RawIOBase, path: str, text_field: str) -> None:
         super().__init__()
         self._path, self._field = path, text_field
-        self._rest = b""
+        self._rest: bytes | memoryview = b""
         self._rows = 0
         pyarrow = _pyarrow(path)
         self._arrow = pyarrow
@@ -109,7 +109,7 @@ class JsonLines(io.RawIOBase):
             lines = next(self._lines, None)
             if lines is None:
                 return 0
-            self._rest = lines
+            self._rest = memoryview(lines)  # Of which a part is no copy.
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

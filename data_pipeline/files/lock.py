@@ -85,12 +85,13 @@ def _make(folder: str, flag: str) -> None:
     """Makes a folder and those above it, unless they exist."""
     try:
         os.makedirs(folder or ".", exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
+    except (FileExistsError, FileNotFoundError, NotADirectoryError):
         file = folder
-        while not os.path.exists(file):
+        while not os.path.lexists(file):
             file = os.path.dirname(file)
         is_above = "" if file == folder else f": {file}"
-        raise UserError(f"{flag}={folder}{is_above} is a file. Name a folder.") from None
+        what = "a file" if os.path.exists(file) else "a link to nothing"
+        raise UserError(f"{flag}={folder}{is_above} is {what}. Name a folder.") from None
 
 
 def _lock(file: IO[str], folder: str, flag: str) -> None:

@@ -127,11 +127,14 @@ def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
 
 
 def match(pattern: str) -> list[str]:
-    """Files and folders that match a pattern with * and ?, sorted.
+    """Files and folders that match a pattern with * and ?, sorted; ** stands for any folders, but
+    on remote storage it is a UserError.
 
     Names that exist are not patterns: the file "a[1].txt" is the only match of "a[1].txt", and
     "a[1]/*.txt" is looked for in the folder "a[1]".
     """
+    if is_remote(pattern) and "**" in pattern:
+        raise UserError(f"{pattern}: ** is for local files. Name a pattern for each level.")
     if exists(pattern):
         return [pattern]
     if is_remote(pattern):
@@ -140,7 +143,7 @@ def match(pattern: str) -> list[str]:
     while folder and not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     rest = pattern[len(folder) :]
-    return sorted(local_glob.glob(local_glob.escape(folder) + rest))
+    return sorted(local_glob.glob(local_glob.escape(folder) + rest, recursive=True))
 
 
 def names_in(folder: str) -> list[str]:

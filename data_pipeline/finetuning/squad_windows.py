@@ -70,12 +70,14 @@ def max_context(spans: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, ...]:
     are 1, the first wins.
     """
     # As in BERT: the smaller number of pieces to the left and right, and a hundredth of the length
-    # of the window, which prefers longer windows among equals; argmax takes the first of the rest.
-    scores = np.full((len(spans), max(map(sum, spans))), -np.inf)
+    # of the window, which prefers longer windows among equals; of the rest the first one counts.
+    highest = np.full(max(map(sum, spans)), -np.inf)
+    best = np.zeros(len(highest), np.int32)
     for number, (start, length) in enumerate(spans):
-        left = np.arange(length)
-        scores[number, start : start + length] = np.minimum(left, left[::-1]) + 0.01 * length
-    best = scores.argmax(axis=0)
+        left, part = np.arange(length), slice(start, start + length)
+        scores = np.minimum(left, left[::-1]) + 0.01 * length
+        is_better = scores > highest[part]
+        best[part][is_better], highest[part][is_better] = number, scores[is_better]
     return tuple(
         best[start : start + length] == number for number, (start, length) in enumerate(spans)
     )

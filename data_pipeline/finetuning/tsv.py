@@ -98,6 +98,11 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
     ["b", "a", "b"] -> ["a", "b"]; ["10", "9"] -> ["9", "10"].
     """
     names = set(labels)
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise UserError(
+            f"{source}: the label {odd[0]!r} is no name of a class. Read the examples as classes, "
+            "or name a task for what they have (regression, or tsv with several labels)."
+        )
     if not names:
         raise UserError(f"{source}: no example has a label; two different ones are needed.")
     if len(names) < 2:

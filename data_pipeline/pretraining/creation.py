@@ -235,9 +235,9 @@ def finish(
 
 def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
     """The message for a corpus that gave no record."""
-    problems = "; ".join(
-        [*manifest["corpus"]["problem_examples"][:3], *manifest["statistics"]["skipped"]]
-    )
+    corpus = manifest["corpus"]
+    found = corpus["problem_examples"][:3] or corpus["problems"]
+    problems = "; ".join([*found, *manifest["statistics"]["skipped"]])
     counts = collections.Counter(manifest["corpus"])
     return (
         f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 from data_pipeline.command_line import flags
@@ -24,7 +25,7 @@ def define_flags(without: Collection[str] = (), hidden: Collection[str] = ()) ->
 def reading_arguments() -> str:
     """The reading flags that are not at their defaults, as words of a command: " --language=de"."""
     return "".join(
-        f" --{name}={FLAGS[name].value}"
+        f" --{name}={shlex.quote(str(FLAGS[name].value))}"
         for name in READING
         if FLAGS[name].value != FLAGS[name].default
     )

@@ -113,7 +113,11 @@ def _sentences(corpus: Corpus, report: ReadReport, show_progress: bool) -> Itera
     sentences = itertools.chain.from_iterable(read_documents(corpus, report, show_progress))
     first = next(sentences, None)
     if first is None:
-        raise UserError(f"{corpus.patterns} holds no text to learn a vocabulary from.")
+        problems = "; ".join(report.examples[:3] or report.problems)
+        raise UserError(
+            f"{corpus.patterns} holds no text to learn a vocabulary from"
+            f"{': ' if problems else ''}{problems}."
+        )
     return itertools.chain([first], sentences)
 
 

@@ -57,6 +57,7 @@ def test_their_records_are_read_here(tmp_path, tokenizer):
 
 
 def test_what_is_something_else_is_refused(tmp_path, tokenizer):
+    (tmp_path / "tfrecords_old").mkdir()
     with pytest.raises(UserError, match="holds no file named like"):
         adopt_records(str(tmp_path), tokenizer)
     path = tmp_path / "a.tfrecord"

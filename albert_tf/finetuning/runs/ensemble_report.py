@@ -134,14 +134,17 @@ def table_text(report: Report) -> str:
     members = [
         [
             f"{member.run} ({member.checkpoint})",
-            "-" if member.metrics is None else shown_score(task, key, member.metrics[key]),
+            *([] if member.metrics is None else [shown_score(task, key, member.metrics[key])]),
             "yes" if member.is_chosen else "no",
         ]
         for member in sorted(report.members, key=lambda member: not member.is_chosen)
     ]
     lines = markdown_table("llr", ["split", "score", "ensemble"], scores) if scores else []
-    columns = ["member", f"{key} on {split} by itself", "chosen"]
-    lines += ["", *markdown_table("lrl", columns, members)]
+    if split is None:  # Without right answers.
+        lines += ["", *markdown_table("ll", ["member", "chosen"], members)]
+    else:
+        columns = ["member", f"{key} on {split} by itself", "chosen"]
+        lines += ["", *markdown_table("lrl", columns, members)]
     lines += ["", f"- {task}; average: {report.average}."]
     if report.choose == "greedy":
         lines.append(

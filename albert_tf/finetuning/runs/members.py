@@ -6,11 +6,11 @@ examples, cut into the same rows, with the same classes in the same order.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.runs.attempts import is_put_aside
@@ -22,7 +22,6 @@ from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
-from data_pipeline.finetuning.features import LengthSettings
 
 # In the order of an ensemble: find_runs says which models there are, find_splits which answers all
 # of them have stored, load_members whether these belong together, and read_answered which examples
@@ -197,8 +196,8 @@ def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
     # Rows are averaged by number: other examples, or another order, would go unnoticed.
     if one.origin.data_sha256 != first.origin.data_sha256:
         raise UserError(
-            f"{one.path} has answers to other examples than {first.path}. Evaluate or predict the "
-            "same files with each run."
+            f"{one.path} has answers to other examples than {first.path}. Predict the same files "
+            "with each run."
         )
     # Equal examples may still be cut otherwise: words into pieces, contexts into windows.
     shapes = [
@@ -222,10 +221,11 @@ def read_answered(
 
     `hashes` are of the examples that were answered, by split.
     """
-    # The first run speaks for all: their classes are the same by now, and no weights are read.
+    # The first run speaks for all, which have the same classes by now; no weights are read.
     model = load_finetuned(best_folder(runs[0]), task, None)
+    others = [load_finetuned(best_folder(run), task, None) for run in runs[1:]]
     if not task.rows_are_examples:
-        _check_rows(runs)
+        _check_rows([model, *others])
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
@@ -244,20 +244,27 @@ def read_answered(
     return model, splits
 
 
-def _check_rows(runs: Sequence[str]) -> None:
+def _check_rows(models: Sequence[FineTuned]) -> None:
     """Raises UserError where runs cut their examples into different rows.
 
     Shapes of outputs need not tell: as many windows may begin elsewhere, and version 1.1 of SQuAD
     stores nothing but spans.
     """
-    names = (*LengthSettings.__annotations__, "vocab_fingerprint")
-    first = native.read_metadata(best_folder(runs[0]))
-    for run in runs[1:]:
-        metadata = native.read_metadata(best_folder(run))
-        for name in names:
-            if metadata.get(name) != first.get(name):
+    first, *others = map(_of_rows, models)
+    for model, found in zip(models[1:], others):
+        for name, value in found.items():
+            if value != first[name]:
                 raise UserError(
-                    f"{run} has {name} {metadata.get(name)}, {runs[0]} has {first.get(name)}: "
-                    "their windows differ, so that scores of spans cannot be added up. Name runs "
+                    f"{model.folder} has {name} {value}, {models[0].folder} has {first[name]}: "
+                    "they cut texts into other rows, whose answers cannot be averaged. Name runs "
                     "with the same lengths and vocabulary."
                 )
+
+
+def _of_rows(model: FineTuned) -> dict[str, Any]:
+    """What the rows of a run depend on, by name."""
+    return {
+        **dataclasses.asdict(model.lengths),
+        "vocab_fingerprint": model.tokenizer.fingerprint,
+        **dataclasses.asdict(model.tokenizer.settings),
+    }

@@ -92,7 +92,9 @@ def write_results(folder: str, results: Sequence[Result]) -> None:
 def read_results(folder: str) -> list[Result]:
     """The results in a folder's results.json."""
     path = os.path.join(folder, RESULTS_FILE)
-    return list(json_records.read(path, VERSION, _Results, "Evaluate the model again.").results)
+    return list(
+        json_records.read(path, VERSION, _Results, "Give the training command again.").results
+    )
 
 
 _COLUMNS = ("task", "split", "score", "best", "last", "published")

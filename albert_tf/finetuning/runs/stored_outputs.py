@@ -54,5 +54,5 @@ def read_outputs(path: str) -> tuple[StoredOutputs, Origin]:
         return outputs, json_records.parse(Origin, about, _ABOUT)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, UserError):
         raise UserError(
-            f"{path} is damaged or of another version. Evaluate or predict with the model again."
+            f"{path} is damaged or of another version. Predict with the model again."
         ) from None

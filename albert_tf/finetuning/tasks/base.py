@@ -95,6 +95,7 @@ class Task(abc.ABC, Generic[Source]):
     # The same for all tasks of a form.
     model_class: ClassVar[type[keras.Model]]
     objective: ClassVar[type]  # Model -> losses and metrics of training, see objectives.Objective.
+    example_type: ClassVar[type] = object  # Of its splits.
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
     lengths: ClassVar[tuple[str, ...]] = ("max_seq_length",)  # Fields of LengthSettings it uses.
@@ -119,22 +120,30 @@ class Task(abc.ABC, Generic[Source]):
 
     def read(self, data: TaskData, split: str) -> Split:
         """The examples of a split; UserError, with file and line, where the data are wrong."""
+        if data.files and self.file_reader is None:
+            raise UserError(
+                f"--task={self.name} reads the files of its benchmark in --data_dir, not "
+                f"{next(iter(data.files.values()))}. Use --task=tsv for a file of your own."
+            )
         if split in data.splits:
-            return data.splits[split]
-        if split in data.files:
-            if self.file_reader is None:
+            given = data.splits[split]
+            if not all(isinstance(example, self.example_type) for example in given.examples[:1]):
                 raise UserError(
-                    f"--task={self.name} reads the files of its benchmark in --data_dir, not "
-                    f"{data.files[split]}. Use --task=tsv for a file of your own."
+                    f"{given.source} holds {type(given.examples[0]).__name__}s, and --task="
+                    f"{self.name} reads {self.example_type.__name__}s. Name the task of these "
+                    "examples, or read them as those."
                 )
+            return given
+        if split in data.files and self.file_reader:
             return self.file_reader(data.files[split], split)
+        flag = f"--{split if split in (self.train_split, *self.dev_splits) else 'predict'}_file"
         if self.reader is None:
             raise UserError(
-                f"--{split}_file is missing, and --task={self.name} needs it: the file of the "
-                f"{split} examples."
+                f"{flag} is missing, and --task={self.name} needs it: the file of the {split} "
+                "examples."
             )
         if not data.data_dir:
-            or_file = f", or --{split}_file" if self.file_reader else ""
+            or_file = f", or {flag}" if self.file_reader else ""
             raise UserError(
                 f"--data_dir is missing: the folder with the data of {self.name}{or_file}."
             )

@@ -23,6 +23,7 @@ class MultipleChoiceTask(ExampleTask[ChoiceExample]):
     """A task in which one of C options is right; `labels` name their places: A, B, C, D."""
 
     model_class = AlbertMultipleChoice
+    example_type = ChoiceExample
     lengths = ("max_seq_length", "max_qa_length")
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:

@@ -41,6 +41,7 @@ from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import (
+    Question,
     SquadExamples,
     SquadSplit,
     question_place,
@@ -118,6 +119,7 @@ class SquadTask(Task[Windows]):
     settings: SquadSettings = SquadSettings()
 
     model_class = AlbertSpanLabeler
+    example_type = Question
     objective: ClassVar[type] = objectives.SpanObjective
     rows_are_examples = False
     lengths = ("max_seq_length", "doc_stride", "max_query_length")

@@ -19,7 +19,7 @@ from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
-from data_pipeline.finetuning.tagging import OUTSIDE, tag_names
+from data_pipeline.finetuning.tagging import OUTSIDE, TaggedExample, tag_names
 from data_pipeline.finetuning.tagging_features import TaggedPieces, encode_tagged
 from data_pipeline.tokenizers.base import Tokenizer
 
@@ -31,6 +31,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
     """A task in which each word of a sentence has one of C tags."""
 
     model_class = AlbertTokenClassifier
+    example_type = TaggedExample
     objective = objectives.TokenClassificationObjective
     averages = tuple(AVERAGES)
     rows_are_examples = False  # How many words fit into a row depends on its length.

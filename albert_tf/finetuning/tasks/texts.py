@@ -141,6 +141,7 @@ class TextTask(ExampleTask[TextExample]):
     """A task whose examples are texts, or pairs of texts."""
 
     model_class: ClassVar[type[keras.Model]] = AlbertClassifier
+    example_type = TextExample
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         # Without labels, one output: the number of a regression.
@@ -197,6 +198,7 @@ class MultiLabelTask(ClassificationTask):
 
     def find_labels(self, examples: Split) -> Sequence[str]:
         sets = [example.label for example in examples.examples if example.label is not None]
+        sets = [names if isinstance(names, tuple) else (names,) for names in sets]
         if all(len(names) <= 1 for names in sets):
             print(f"{examples.source}: no example has more than one label.")
         return class_names(itertools.chain.from_iterable(sets), examples.source)

@@ -23,6 +23,7 @@ def given(new_flags):
         finetuning_flags.define_task_flags()
         finetuning_flags.define_split_flags()
         finetuning_flags.define_answer_flags()
+        finetuning_flags.define_series_flags()
         shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
         define(InitialModel, "Model")
         define(FineTuningSettings, "Length")
@@ -119,3 +120,26 @@ def test_lengths_that_are_not_used(given, capsys):
     assert capsys.readouterr().out == (
         "--doc_stride=64 is not used: runs/x/model was trained with 128.\n"
     )
+
+
+def test_a_search_counts_before_a_recipe(given, monkeypatch):
+    given(task="rte", num_train_steps=800, num_warmup_steps=200, search="num_train_epochs=2,4")
+    found = []
+    for variant in finetuning_flags.series():
+        with finetuning_flags.using_variant("out", variant, False):
+            settings = finetuning_flags.settings()
+            found.append((settings.num_train_epochs, settings.num_train_steps))
+    assert found == [(2, None), (4, None)] and FLAGS.num_train_steps == 800
+    given(task="rte", search="num_train_epochs=2,4;num_train_steps=5")
+    with pytest.raises(UserError, match="num_train_epochs and num_train_steps are both the length"):
+        finetuning_flags.series()
+    given(task="rte", search="doc_stride=32,64")
+    with pytest.raises(UserError, match="--doc_stride means nothing to --task=rte"):
+        finetuning_flags.series()
+    # The proportion is the user's, the number of updates that of a flag file.
+    monkeypatch.setattr("sys.argv", ["program", "--warmup_proportion=0.3"])
+    given(task="rte", warmup_proportion=0.3, num_warmup_steps=200)
+    FLAGS["num_train_epochs"].unparse()
+    FLAGS["num_train_steps"].unparse()
+    finetuning_flags.check_training()
+    assert (FLAGS.warmup_proportion, FLAGS.num_warmup_steps) == (0.3, None)

@@ -105,6 +105,9 @@ def test_the_preset_is_known_from_task_to_task(train, tmp_path):
     (second,) = train("second", start=start, num_train_steps=1)
     assert second.preset == "albert-base-v2"
     assert (first.init_sha256, second.init_sha256) == (None, first.best.model_sha256)
+    assert training._preset_of(InitialModel(preset="albert-base-v2")) is None  # From scratch.
+    # Examples in memory have no columns, whatever theirs are by default.
+    assert "pair_column" not in metadata["data_settings"]
     for name in ("model", "last_model"):
         kept = native.read_metadata(str(tmp_path / "second" / name))
         assert kept["preset"] == "albert-base-v2"

@@ -99,6 +99,7 @@ def test_a_file_that_is_surely_in_another_format_is_refused(
         ("A short line", ""),
         ("<p class='a'>Some text</p>", "HTML"),
         ("Is 3 < 4 or 5 > 4?", ""),
+        ('{"text": "A cat sat. It was grey."}', "JSON objects: --input_format=jsonl"),
     ],
 )
 def test_text_that_is_not_prose_in_lines_is_noticed(tmp_path, line, problem):
@@ -108,3 +109,10 @@ def test_text_that_is_not_prose_in_lines_is_noticed(tmp_path, line, problem):
     assert [problem in said for _, said in block.parts[0].problems] == [True] * bool(problem)
     (block,) = read_blocks(0, [str(path)], 1 << 20, "wrapped")
     assert not block.parts[0].problems
+
+
+def test_a_json_array_is_noticed(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[\n{"text": "A cat sat."},\n{"text": "It slept."}\n]\n')
+    (block,) = read_blocks(0, [str(path)], 1 << 20)
+    assert any("it is a JSON array" in said for _, said in block.parts[0].problems)

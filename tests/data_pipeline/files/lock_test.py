@@ -47,3 +47,14 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
 def test_storage_without_locks():
     with locked("gs://bucket/run"):
         pass
+
+
+def test_a_link_to_nothing_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    for path in ("out", "out/deeper"):
+        with (
+            pytest.raises(UserError, match="out is a link to nothing. Name a folder"),
+            locked(path),
+        ):
+            pass

@@ -103,6 +103,10 @@ def test_what_has_the_name_of_a_pattern_is_meant(tmp_path):
     assert storage.match(f"{folder}/x*.txt") == [f"{folder}/x1.txt", f"{folder}/x[1].txt"]
     assert storage.match(f"{folder}/[yz].txt") == [f"{folder}/y.txt"]
     assert len(storage.match(f"{tmp_path}/a*/y.txt")) == 2
+    everywhere = [f"{tmp_path}/{name}/y.txt" for name in ("a1", "a[1]")]
+    assert storage.match(f"{tmp_path}/**/y.txt") == everywhere
+    with pytest.raises(UserError, match="is for local files"):
+        storage.match("gs://bucket/**/y.txt")
     assert storage.match(f"{folder}/z") == storage.match(f"{tmp_path}/no/[1]*.txt") == []
 
 

@@ -28,3 +28,11 @@ def test_table():
         "- mrpc, dev: All are 1.",
     ]
     assert table_text(dataclasses.replace(report, results=[])).startswith("| member |")
+    unknown = [dataclasses.replace(member, metrics=None) for member in members]
+    others = {"results": [], "chosen_on": None, "choose": "all"}
+    unscored = dataclasses.replace(report, members=unknown, **others)
+    assert table_text(unscored).splitlines()[:3] == [
+        "| member | chosen |",
+        "| --- | --- |",
+        "| a (best) | yes |",
+    ]

@@ -17,6 +17,8 @@ from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.tasks.texts import ClassificationTask
 from data_pipeline.files import json_records
 from data_pipeline.finetuning.examples import Split, TextExample
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.base import TokenizerSettings
 
 MNLI = TASKS["mnli"]
 
@@ -90,18 +92,29 @@ def test_members(tmp_path, capsys):
 def test_windows_of_other_lengths_are_refused(monkeypatch):
     """Rows that are no examples are parts of them, and only equal parts can be added up."""
     examples = Split("dev_matched", [TextExample("0", "a", None, "entailment", "f", 2)])
-    found = SimpleNamespace(features=lambda examples, has_targets: None)
-    monkeypatch.setattr(members, "load_finetuned", lambda *_: found)
-    cuts = {"runs/a": {"doc_stride": 128}, "runs/b": {"doc_stride": 64}}
-    read = lambda folder: cuts[folder.rpartition("/")[0]]  # noqa: E731
-    monkeypatch.setattr(members.native, "read_metadata", read)
+    cuts = {"runs/a": [128, True], "runs/b": [64, True]}
+
+    def load(folder, *_):
+        doc_stride, lower = cuts[folder.rpartition("/")[0]]
+        settings = TokenizerSettings(lower, "google", True, True)
+        return SimpleNamespace(
+            folder=folder,
+            features=lambda examples, has_targets: None,
+            lengths=LengthSettings(doc_stride=doc_stride),
+            tokenizer=SimpleNamespace(fingerprint="0", settings=settings),
+        )
+
+    monkeypatch.setattr(members, "load_finetuned", load)
     task = dataclasses.replace(MNLI, reader=lambda folder, split: examples)
     arguments = (task, TaskData("data"), list(cuts), {"dev_matched": examples.sha256()})
     assert members.read_answered(*arguments)[1]["dev_matched"].is_scored
     monkeypatch.setattr(ClassificationTask, "rows_are_examples", False)
-    with pytest.raises(UserError, match="runs/b has doc_stride 64, runs/a has 128"):
+    with pytest.raises(UserError, match="runs/b/.* has doc_stride 64, runs/a/.* has 128"):
         members.read_answered(*arguments)
-    cuts["runs/b"]["doc_stride"] = 128
+    cuts["runs/b"] = [128, False]
+    with pytest.raises(UserError, match="runs/b/.* has lower False, runs/a/.* has True"):
+        members.read_answered(*arguments)
+    cuts["runs/b"] = cuts["runs/a"]
     members.read_answered(*arguments)
     with pytest.raises(UserError, match="f holds other examples than those"):
         members.read_answered(*arguments[:3], {"dev_matched": "0"})

@@ -113,7 +113,7 @@ def test_files_that_are_no_results(tmp_path):
         with pytest.raises(UserError, match=message) as error:
             read_results(str(tmp_path))
         assert str(error.value).startswith(str(path))
-        assert str(error.value).endswith("Evaluate the model again.")
+        assert str(error.value).endswith("Give the training command again.")
 
     refused([], "version 1; received version None")
     refused({**good, "version": 2}, "version 1; received version 2")

@@ -23,7 +23,7 @@ def test_what_was_kept_comes_back_with_its_origin(tmp_path):
 def test_a_damaged_file(tmp_path, content):
     path = tmp_path / "dev.best.npz"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"dev.best.npz is damaged .*Evaluate or predict"):
+    with pytest.raises(UserError, match=r"dev.best.npz is damaged .*Predict with the model"):
         read_outputs(str(path))
 
 

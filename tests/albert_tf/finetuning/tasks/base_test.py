@@ -9,7 +9,7 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import Predictions, TaskData
 from albert_tf.finetuning.tasks.choices import MultipleChoiceTask
-from albert_tf.finetuning.tasks.texts import ClassificationTask, RegressionTask
+from albert_tf.finetuning.tasks.texts import ClassificationTask, MultiLabelTask, RegressionTask
 from albert_tf.metrics import SCORERS
 from albert_tf.models import AlbertClassifier, AlbertMultipleChoice
 
@@ -25,19 +25,28 @@ def test_examples_come_from_memory_a_file_or_a_folder(small_splits):
     with pytest.raises(
         UserError, match=r"reads the files .* in --data_dir, not x.tsv. Use --task=tsv"
     ):
-        TASK.read(TaskData("data", files={"dev": "x.tsv"}), "dev")
+        TASK.read(TaskData("data", files={"dev": "x.tsv"}), "dev_matched")
     with pytest.raises(UserError, match="--data_dir is missing: the folder with the data of mine"):
         TASK.read(TaskData(), "dev")
     own = dataclasses.replace(TASK, reader=None, file_reader=lambda path, split: (path, split))
     assert own.read(TaskData(files={"dev": "x.tsv"}), "dev") == ("x.tsv", "dev")
-    with pytest.raises(UserError, match="--dev_file is missing, and --task=mine needs it"):
-        own.read(TaskData("data"), "dev")
+    for split, flag in (("dev", "dev"), ("test", "predict")):
+        with pytest.raises(UserError, match=f"--{flag}_file is missing, and --task=mine needs it"):
+            own.read(TaskData("data"), split)
+    choices = MultipleChoiceTask("race", None, tuple("AB"), SCORERS["race"])
+    with pytest.raises(UserError, match="holds TextExamples, and --task=race reads ChoiceExample"):
+        choices.read(TaskData(splits={"train": train}), "train")
 
 
 def test_labels_are_the_tasks_or_those_found(small_splits):
     assert TASK.labels_in(small_splits["train"]) == ("a", "b")
     found = dataclasses.replace(TASK, labels=None)
     assert found.labels_in(small_splits["train"]) == ("long", "short")
+    numbers = [dataclasses.replace(each, label=0.5) for each in small_splits["train"].examples]
+    several = MultiLabelTask("several", None, None, SCORERS["multi_label"])
+    for task in (found, several):
+        with pytest.raises(UserError, match="the label 0.5 is no name of a class"):
+            task.labels_in(dataclasses.replace(small_splits["train"], examples=numbers))
 
 
 def test_remarks_name_labels_and_say_nothing_of_one_example():
