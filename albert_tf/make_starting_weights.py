@@ -24,6 +24,7 @@ from albert_tf.starting_weights import count_words, set_informed_weights
 from albert_tf.training import InitialModel
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
+from data_pipeline.files import storage
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -51,6 +52,12 @@ def main() -> None:
     if os.path.exists(FLAGS.output_dir) and not FLAGS.overwrite:
         raise UserError(
             f"--output_dir={FLAGS.output_dir} exists. Name a new folder, or pass --overwrite."
+        )
+    there = os.path.join(FLAGS.output_dir, native.METADATA_FILE)
+    if storage.names_in(FLAGS.output_dir) and not storage.exists(there):
+        raise UserError(
+            f"--output_dir={FLAGS.output_dir} holds no model, and is not replaced. Name another "
+            "folder."
         )
     data = open_records(FLAGS.train_data, _BATCH_SIZE, FLAGS.seed)
     start = read(InitialModel)

@@ -11,6 +11,7 @@ from typing import Any
 
 from albert_tf.checkpoints import native
 from albert_tf.distillation.teacher import Distillation
+from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
 from albert_tf.pretraining import flags as pretraining_flags
@@ -21,6 +22,7 @@ from albert_tf.training.devices import Devices
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
+from data_pipeline.files import atomic_folders, storage
 from data_pipeline.records.record_folder import read_manifest
 
 FLAGS = flags.FLAGS
@@ -58,12 +60,20 @@ def define_flags() -> None:
 
 def main() -> None:
     pretraining_flags.choose_sizes()
+    if FLAGS.repeat_positions and "eval" in FLAGS.mode and "train" not in FLAGS.mode:
+        raise UserError(
+            f"--repeat_positions={FLAGS.repeat_positions} is for the start of a training, and "
+            f"--mode={FLAGS.mode} computes with the model as it is. Leave it out."
+        )
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
         held_out = pretraining_flags.held_out()
         model = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
-        if not FLAGS.init_checkpoint:
-            native.read_metadata(model)  # Raises an error where the run has no model.
+        if not FLAGS.init_checkpoint and not storage.exists(atomic_folders.existing(model)):
+            raise UserError(
+                f"--output_dir={FLAGS.output_dir} has no finished model. Name one by "
+                "--init_checkpoint, such as the run's best_model, or use --mode=continuous_eval."
+            )
         evaluate_model(model, held_out, devices, train_manifest())
     elif FLAGS.mode == "continuous_eval":
         evaluate_run(
@@ -93,6 +103,8 @@ def train(devices: Devices) -> None:
         # Of a generator and a detector, the detector is the model that is kept and started from.
         start.load_start(objective_of(model).kept)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
+    if FLAGS.mode == "train_and_eval" and not eval_data and (FLAGS.eval_steps or FLAGS.eval_first):
+        print("Nothing is evaluated, and there will be no best_model: --eval_data is not given.")
     pretrain(model, data, settings, eval_data, distillation)
 
 

@@ -254,7 +254,7 @@ CASES = [
     (PRETRAINING, {"mode": "continuous_eval", "eval_data": "{good}/records"}, "out holds no run"),
     (PRETRAINING, {"mode": "continuous_eval"}, "--eval_data is missing"),
     (PRETRAINING, {"mode": "eval"}, "--eval_data is missing"),
-    (PRETRAINING, {"mode": "eval", "eval_data": "{good}/records"}, "out/model is not a model"),
+    (PRETRAINING, {"mode": "eval", "eval_data": "{good}/records"}, "out has no finished model"),
     (CLASSIFIER, {"train_file": None}, "--train_file is missing"),
     (CLASSIFIER, {"train_file": "{bad}"}, "--train_file={bad}: {bad} is a folder"),
     (CLASSIFIER, {"train_file": "{bad}/scores.tsv"}, "the labels are 24 different numbers"),

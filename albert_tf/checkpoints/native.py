@@ -80,7 +80,8 @@ def save(
     """
     content = {**_describe(model), **_finite(metadata)}
     with atomic_folders.replacing(directory) as new:
-        model.config.to_json_file(os.path.join(new, CONFIG_FILE))
+        # How activations are kept is a choice of each run.
+        model.config.replace(recompute=False).to_json_file(os.path.join(new, CONFIG_FILE))
         if vocab_file:
             name = vocabulary.stored_name(vocab_file)
             atomic_files.copy(vocab_file, os.path.join(new, name))

@@ -170,9 +170,13 @@ def held_out() -> HeldOut:
 
 
 def choose_sizes() -> None:
-    """Leaves --batch_size_schedule or what it is in place of, where one is of a flag file."""
-    for name in ("train_batch_size", "recipe_batch_size"):
-        flags.leave_one("the size of batches", name, "batch_size_schedule")
+    """Leaves --train_batch_size or --batch_size_schedule where one is of a flag file."""
+    flags.leave_one("the size of batches", "train_batch_size", "batch_size_schedule")
+    if FLAGS.batch_size_schedule and FLAGS.recipe_batch_size:
+        raise UserError(
+            f"--recipe_batch_size={FLAGS.recipe_batch_size} scales a recipe to one batch size, and "
+            f"--batch_size_schedule={FLAGS.batch_size_schedule} has several. Leave one out."
+        )
 
 
 def _batch_size() -> int | str:

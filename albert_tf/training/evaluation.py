@@ -16,6 +16,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.models.objectives import Objective
 from albert_tf.training.checkpoint_files import checkpoints_dir, find, path_of
 from albert_tf.training.memory import check_evaluation_memory
+from albert_tf.training.report.metrics_file import read_metrics
 from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
@@ -90,7 +91,7 @@ def evaluation_batch_size(
     """
     replicas = strategy.num_replicas_in_sync
     batch_size = -(-min(batch_size, num_examples) // replicas) * replicas
-    check_evaluation_memory(config, batch_size, max_seq_length)
+    check_evaluation_memory(config, batch_size, max_seq_length, strategy)
     return batch_size
 
 
@@ -111,6 +112,8 @@ def evaluate_checkpoints(
     folder = os.path.join(run_dir, "continuous_eval")
     tf.io.gfile.makedirs(folder)
     reporter = Reporter(folder, (), evaluator.metrics, last_step, last_step, StepCost(0))
+    rows = read_metrics(os.path.join(folder, "metrics.csv"))
+    written = {int(row["step"]) for row in rows}  # By an evaluation that was ended.
     checkpoint = tf.train.Checkpoint(model=model)
     figures: dict[str, float] = {}
     try:
@@ -125,7 +128,8 @@ def evaluate_checkpoints(
                 time.sleep(_POLL_SECONDS)
                 continue
             figures = evaluator()
-            reporter.evaluation(step, figures)
+            if step not in written:
+                reporter.evaluation(step, figures)
             seen, last_time = step, time.monotonic()
     finally:
         reporter.close()

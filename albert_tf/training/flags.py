@@ -99,7 +99,7 @@ def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
       UserError: a flag is given that the schedule or the optimizer does not have.
     """
     for flag, value, others in _USELESS_WITH:
-        given = [each for each in others if FLAGS[each].value != FLAGS[each].default]
+        given = [each for each in others if FLAGS[each].present]
         if given and FLAGS[flag].value == value:
             raise UserError(f"--{given[0]} does nothing with --{flag}={value}. Leave it out.")
     return read(

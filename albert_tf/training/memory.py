@@ -24,9 +24,7 @@ def check_training_memory(
     """Raises UserError when an update takes far more memory than there is, on CPUs; `batch_size` is
     over all replicas, and `given` the flag that says so; None: --train_batch_size.
     """
-    here = strategy.num_replicas_in_sync
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        here = len(strategy.extended.worker_devices)  # Each worker has its share.
+    here = _replicas_here(strategy)
     num_parameters = sum(count_parameters(config).values()) * here
     size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
     needed = training_bytes(config, num_parameters, size, sequence_length)
@@ -34,10 +32,22 @@ def check_training_memory(
     _check(given or f"--train_batch_size={batch_size}", needed, remedy)
 
 
-def check_evaluation_memory(config: AlbertConfig, batch_size: int, sequence_length: int) -> None:
-    """Raises UserError when a batch to evaluate takes far more memory than there is."""
+def _replicas_here(strategy: tf.distribute.Strategy) -> int:
+    """The number of replicas on this machine."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return len(strategy.extended.worker_devices)  # Each worker has its share.
+    return strategy.num_replicas_in_sync
+
+
+def check_evaluation_memory(
+    config: AlbertConfig, batch_size: int, sequence_length: int, strategy: tf.distribute.Strategy
+) -> None:
+    """Raises UserError when a batch to evaluate, which is over all replicas, takes far more memory
+    than there is.
+    """
+    size = batch_size * _replicas_here(strategy) // strategy.num_replicas_in_sync
     # Nothing but a layer's activations is kept.
-    needed = training_bytes(config.replace(recompute=True), 0, batch_size, sequence_length)
+    needed = training_bytes(config.replace(recompute=True), 0, size, sequence_length)
     _check(f"--eval_batch_size={batch_size}", needed, "Use a smaller one.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from urllib.parse import urlsplit
@@ -41,11 +42,27 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
                 "--distribution=multi_worker_mirrored takes its workers from the environment "
                 "variable TF_CONFIG, which is not set. Set it on each worker, or use mirrored."
             )
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _multi_worker_strategy(os.environ["TF_CONFIG"])
     devices = _local_devices()
     if distribution == "one_device":
         return tf.distribute.OneDeviceStrategy(devices[0])
     return tf.distribute.MirroredStrategy(devices)
+
+
+def _multi_worker_strategy(given: str) -> tf.distribute.Strategy:
+    """The strategy of the workers in TF_CONFIG; a UserError where it does not name them."""
+    try:
+        config = json.loads(given)
+        if not (isinstance(config, dict) and {"cluster", "task"} <= config.keys()):
+            raise ValueError("it has no cluster or no task")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except ValueError as error:
+        raise UserError(
+            f"--distribution=multi_worker_mirrored: the environment variable TF_CONFIG={given} "
+            f"does not name the workers ({error}). Set it as in "
+            '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", '
+            '"index": 0}}.'
+        ) from None
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

@@ -1,8 +1,8 @@
 """Folders written so that a reader sees the old one or the new one, whenever the writer is killed.
 
-model       the folder
-model.new   its successor while it is written; after an exchange, its predecessor
-model.old   its predecessor between two renames, where the system has no exchange
+model               the folder
+model.new.partial   its successor while it is written; after an exchange, its predecessor
+model.old.partial   its predecessor between two renames, where the system has no exchange
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from data_pipeline.files import atomic_files, storage
 
+# Names that nobody gives a folder of their own, such as model.old: these are removed.
+_NEW, _OLD = ".new.partial", ".old.partial"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # From fcntl.h and stdio.h.
 
 
@@ -22,10 +24,10 @@ def replacing(directory: str) -> Iterator[str]:
     """A context with an empty folder to fill. At its end the folder takes the place of `directory`,
     if there is one; after an error `directory` is what it was.
     """
-    # "model/" would have its successor inside it, "model/.new".
+    # "model/" would have its successor inside it.
     directory = directory.rstrip("/")
     settle(directory)
-    new, old = f"{directory}.new", f"{directory}.old"
+    new, old = directory + _NEW, directory + _OLD
     storage.make_folder(new)
     try:
         yield new
@@ -46,15 +48,15 @@ def settle(directory: str) -> None:
     writes there.
     """
     directory = directory.rstrip("/")
-    if storage.exists(f"{directory}.old") and not storage.exists(directory):
-        storage.rename(f"{directory}.old", directory)
-    storage.remove_folder(f"{directory}.old")
-    storage.remove_folder(f"{directory}.new")
+    if storage.exists(directory + _OLD) and not storage.exists(directory):
+        storage.rename(directory + _OLD, directory)
+    storage.remove_folder(directory + _OLD)
+    storage.remove_folder(directory + _NEW)
 
 
 def existing(directory: str) -> str:
     """The folder to read: `directory`, or its old content when a replacement was interrupted."""
-    old = f"{directory.rstrip('/')}.old"
+    old = directory.rstrip("/") + _OLD
     is_between = not storage.exists(directory) and storage.is_folder(old)
     return old if is_between else directory
 

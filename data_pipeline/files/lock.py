@@ -89,6 +89,8 @@ def _make(folder: str, flag: str) -> None:
         file = folder
         while not os.path.lexists(file):
             file = os.path.dirname(file)
+        if os.path.isdir(file):
+            raise  # The system says it better.
         is_above = "" if file == folder else f": {file}"
         what = "a file" if os.path.exists(file) else "a link to nothing"
         raise UserError(f"{flag}={folder}{is_above} is {what}. Name a folder.") from None

@@ -48,7 +48,9 @@ def work(tmp_path_factory, small_corpus) -> Path:
 
 @pytest.fixture
 def pretraining_command(work, tmp_path):
-    """Flags -> what Python is given for a short run in tmp_path / "run"; other flags by name."""
+    """Flags -> what Python is given for a short run in tmp_path / "run"; other flags by name, those
+    that are None not at all.
+    """
 
     def command(**flags: object) -> list[str]:
         values = {
@@ -65,7 +67,7 @@ def pretraining_command(work, tmp_path):
             "fast": "off",  # XLA compiles longer than such a run takes.
             **flags,
         }
-        pairs = [f"--{name}={value}" for name, value in values.items()]
+        pairs = [f"--{name}={value}" for name, value in values.items() if value is not None]
         return ["-m", "albert_tf.run_pretraining", *pairs]
 
     return command

@@ -38,6 +38,10 @@ def test_from_records_to_a_run(work, tmp_path, config_file, result_of, pretrain,
 
     again = result_of(MODULE, *arguments, f"--output_dir={start}")
     assert again.returncode == 2 and "Name a new folder, or pass --overwrite." in again.stderr
+    Path(tmp_path, "mine").mkdir()
+    Path(tmp_path, "mine", "thesis.txt").touch()
+    mine = result_of(MODULE, *arguments, f"--output_dir={tmp_path / 'mine'}", "--overwrite")
+    assert mine.returncode == 2 and "mine holds no model, and is not replaced" in mine.stderr
     other = str(tmp_path / "other")
     same = result_of(MODULE, *arguments, f"--output_dir={other}", "--num_tokens=1000")
     assert same.returncode == 0

@@ -34,7 +34,7 @@ def test_two_workers_equal_one_process(
     seeds of hashes, and change the size of batches at the same step.
     """
     schedules = {"batch_size_schedule": "8@0,12@6", "mask_schedule": "0.3@0,0.15@8"}
-    common = {**without_dropout, **schedules, "train_batch_size": 4096}
+    common = {**without_dropout, **schedules, "train_batch_size": None}
     alone = pretraining_command(**common, output_dir=tmp_path / "alone")
     flags = {**common, "distribution": "multi_worker_mirrored"}
     workers = start_workers(pretraining_command(**flags), fresh=True)

@@ -123,7 +123,7 @@ def test_a_folder_with_none_or_several(folders):
 
 def test_a_replacement_that_was_interrupted(folders, tiny_config):
     """Between two renames the folder has another name."""
-    (folders / "native").rename(folders / "native.old")
+    (folders / "native").rename(folders / "native.old.partial")
     assert formats.load_weights(AlbertPretrainer(tiny_config), str(folders / "native")) == []
 
 

@@ -74,16 +74,22 @@ def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch
     monkeypatch.setattr("sys.argv", ["program", "--batch_size_schedule=8@0,16@5"])
     parse_data("--train_data=records", "--batch_size_schedule=8@0,16@5")
     assert pretraining_flags.data()[1] == "8@0,16@5"
-    parse_data("--train_batch_size=4", "--recipe_batch_size=128")  # As of a flag file.
+    parse_data("--train_batch_size=4")  # As of a flag file.
     pretraining_flags.choose_sizes()
     assert pretraining_flags.recipe() == Recipe(0.001, 100, 2)
-    for flag in ("--train_batch_size=64", "--recipe_batch_size=128"):
-        for name in ("train_batch_size", "recipe_batch_size"):
-            FLAGS[name].unparse()
-        parse_data(flag)
-        monkeypatch.setattr("sys.argv", ["program", "--batch_size_schedule=8@0,16@5", flag])
-        with pytest.raises(UserError, match=f"^{flag} and --batch_size_schedule=8@0,16@5 are both"):
-            pretraining_flags.choose_sizes()
+    parse_data("--recipe_batch_size=128")
+    with pytest.raises(
+        UserError, match="--recipe_batch_size=128 scales .* one batch size, and --b"
+    ):
+        pretraining_flags.choose_sizes()
+    monkeypatch.setattr(
+        "sys.argv", ["program", "--batch_size_schedule=8@0", "--train_batch_size=64"]
+    )
+    parse_data("--train_batch_size=64")
+    with pytest.raises(
+        UserError, match="^--train_batch_size=64 and --batch_size_schedule=.* are both"
+    ):
+        pretraining_flags.choose_sizes()
 
 
 def test_held_out_records(parse_data, monkeypatch):

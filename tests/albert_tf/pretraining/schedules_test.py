@@ -7,7 +7,7 @@ from albert_tf.keras_compat import keras
 from tests.run_results import check_tensors
 
 MASKS, SIZES = "--mask_schedule=0.3@0,0.1@3", "--batch_size_schedule=8@0,16@2"
-CONSTANT = ("--schedule=wsd", "--decay_share=0", "--train_batch_size=4096")
+CONSTANT = ("--schedule=wsd", "--decay_share=0")
 OBJECTIVES = {
     "mlm": [],
     "recurring_spans": ["--recurring_mask_share=0.5"],
@@ -23,7 +23,8 @@ def train(work, pretrain, tmp_path):
         keras.backend.clear_session()
         more = [f"--objective={objective}", *OBJECTIVES[objective], *flags]
         output = {"output_dir": tmp_path / folder, "num_train_steps": num_train_steps}
-        ended = pretrain(MASKS, SIZES, *CONSTANT, *more, num_warmup_steps=0, **output)
+        output |= {"num_warmup_steps": 0, "train_batch_size": None}
+        ended = pretrain(MASKS, SIZES, *CONSTANT, *more, **output)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

@@ -94,10 +94,10 @@ def test_what_is_no_number_is_never_better(make, tmp_path, value):
 
 def test_an_interrupted_replacement_is_settled_first(make, tmp_path):
     make(True).save_if_best(1, {"x": 0.5})
-    (tmp_path / "best").rename(tmp_path / "best.old")
+    (tmp_path / "best").rename(tmp_path / "best.old.partial")
     make(True).save_if_best(2, {"x": 0.4})
     assert native.read_metadata(str(tmp_path / "best"))["step"] == 1
-    assert not (tmp_path / "best.old").exists()
+    assert not (tmp_path / "best.old.partial").exists()
 
 
 def test_a_model_of_undone_updates_is_in_nobodys_way(make, tmp_path):

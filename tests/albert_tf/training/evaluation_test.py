@@ -97,7 +97,7 @@ def test_a_batch_is_no_larger_than_the_data(
     monkeypatch.setattr(evaluation, "check_evaluation_memory", lambda *given: checked.append(given))
     strategy = SimpleNamespace(num_replicas_in_sync=replicas)
     found = evaluation.evaluation_batch_size(tiny_config, batch_size, 12, num_examples, strategy)
-    assert found == expected and checked == [(tiny_config, expected, 12)]
+    assert found == expected and checked == [(tiny_config, expected, 12, strategy)]
 
 
 def test_figures_beside_baselines(capsys):

@@ -146,6 +146,7 @@ def test_the_vocabulary(parse):
         ("--schedule=wsd", "--learning_rate_power=2"),
         ("--schedule=wsd", "--decay_after_warmup"),
         ("--schedule=polynomial", "--decay_share=0.5"),
+        ("--schedule=polynomial", "--decay_share=0.2"),  # The default, by hand.
         ("--optimizer=tfa_lamb", "--bias_correction"),
         ("--optimizer=adamw", "--muon_momentum=0.9"),
     ],

@@ -110,6 +110,6 @@ def test_killed_at_many_moments(
             assert (whole / model / name).read_bytes() == (killed / model / name).read_bytes()
     assert figures(killed) == figures(whole)
     assert len(figures(whole)) == num_steps // 2 + num_steps // 6
-    assert not list(killed.glob("*.new")) and not list(killed.glob("checkpoints/*_*"))
+    assert not list(killed.glob("*.partial")) and not list(killed.glob("checkpoints/*_*"))
     assert f"failure {num_kills} of {num_kills} that are allowed" in outputs[0]
     assert "resuming at step" in outputs[0]

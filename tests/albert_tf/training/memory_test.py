@@ -57,8 +57,8 @@ def test_an_update_holds_the_share_of_each_replica_here(tiny_config, needed, two
     ]
 
 
-def test_evaluation_keeps_the_activations_of_one_layer(tiny_config, needed):
-    memory.check_evaluation_memory(tiny_config, 12, 10)
+def test_evaluation_keeps_the_activations_of_one_layer(tiny_config, needed, two_devices):
+    memory.check_evaluation_memory(tiny_config, 12, 10, two_devices)
     again = tiny_config.replace(recompute=True)
     assert needed == [("--eval_batch_size=12", training_bytes(again, 0, 12, 10))]
 

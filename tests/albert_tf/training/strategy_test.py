@@ -41,7 +41,11 @@ def test_devices_of_this_machine(devices, monkeypatch):
     assert make_strategy("mirrored") == ["/cpu:0", "/cpu:1"]
     with pytest.raises(UserError, match="variable TF_CONFIG, which is not set"):
         make_strategy("multi_worker_mirrored")
-    monkeypatch.setenv("TF_CONFIG", "{}")
+    for odd in ("nonsense", "{}", "[]", '{"cluster": {"worker": ["localhost:1"]}}'):
+        monkeypatch.setenv("TF_CONFIG", odd)
+        with pytest.raises(UserError, match="TF_CONFIG=.* does not name the workers"):
+            make_strategy("multi_worker_mirrored")
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["localhost:1"]}, "task": {}}')
     assert make_strategy("multi_worker_mirrored") == "workers"
     devices["GPU"] = ["/gpu:0", "/gpu:1"]
     assert make_strategy("one_device") == "/gpu:0"

@@ -63,8 +63,8 @@ def test_an_error_leaves_the_old_folder(folder, monkeypatch):
     with atomic_folders.replacing(str(folder)) as new:
         fill(new, NEW)
     assert content(folder) == NEW and os.listdir(folder.parent) == ["best"]
-    folder.rename(f"{folder}.old")
-    assert atomic_folders.existing(str(folder)) == f"{folder}.old"
+    folder.rename(f"{folder}.old.partial")
+    assert atomic_folders.existing(str(folder)) == f"{folder}.old.partial"
     atomic_folders.settle(str(folder))
     assert content(folder) == NEW and os.listdir(folder.parent) == ["best"]
 
