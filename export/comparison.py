@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
 from albert_tf.finetuning.evaluation import Predictor
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import trained_task
+from albert_tf.finetuning.tasks.table import TASKS, trained_task
 from data_pipeline.errors import UserError
 from export.model_folder import LoadedModel
 from export.probes import Probe
+from export.signatures.multiple_choice import longest_answer
 
 _BATCH_SIZE = 32
 
@@ -120,8 +120,11 @@ class Evaluation:
 
     def __init__(self, model_dir: str, loaded: LoadedModel, settings: EvalSettings) -> None:
         self._settings = settings
-        found = _load(model_dir)
-        lengths = dataclasses.replace(found.lengths, max_seq_length=loaded.max_seq_length)
+        found = _load(model_dir, loaded)
+        length, answers = loaded.max_seq_length, found.lengths.max_qa_length
+        lengths = dataclasses.replace(found.lengths, max_seq_length=length)
+        if answers is not None:  # As a shorter export cuts them.
+            lengths = dataclasses.replace(lengths, max_qa_length=longest_answer(loaded))
         self._found = found._replace(lengths=lengths)
         split, data = _source(found, settings.file)
         examples = found.task.read(data, split)
@@ -156,7 +159,14 @@ class Evaluation:
             self.score(_LikeModel(answer, input_names)),
         )
         allowed = self._settings.max_accuracy_loss
-        if allowed is not None and not accuracy.loses_at_most(allowed):
+        if allowed is not None and None in (accuracy.float32, accuracy.exported):
+            raise UserError(
+                f"{task.key} on {accuracy.file} is {shown(accuracy.float32)} in float32 and "
+                f"{shown(accuracy.exported)} of the export, so that --max_accuracy_loss={allowed} "
+                "cannot be told. Nothing was written. Use other examples, or leave it out."
+            )
+        scale = 100 if task.scores_are_percent else 1
+        if allowed is not None and not accuracy.loses_at_most(allowed * scale):
             raise UserError(
                 f"--precision={precision}: {task.key} on {accuracy.file} is "
                 f"{shown(accuracy.exported)} instead of {shown(accuracy.float32)}, and "
@@ -182,15 +192,20 @@ class _LikeModel:
         return {"logits": outputs["logits"]} if "logits" in outputs else dict(outputs)
 
 
-def _load(model_dir: str) -> FineTuned:
+def _load(model_dir: str, loaded: LoadedModel) -> FineTuned:
     """The meaning of a fine-tuned model's inputs and outputs."""
-    metadata = native.read_metadata(model_dir)
+    metadata = loaded.metadata
     if metadata.get("finetuned_on") is None:
         raise UserError(
             f"--eval_file needs a model that was fine-tuned, and {model_dir} does not say on what. "
             "Leave it out, or fine-tune the model first."
         )
-    return load_finetuned(model_dir, trained_task(metadata), None)
+    if metadata["finetuned_on"] not in TASKS:
+        raise UserError(
+            f"--eval_file: {model_dir} was fine-tuned on {metadata['finetuned_on']!r}, a task of "
+            "your own, whose files are not known here. Leave it out."
+        )
+    return load_finetuned(model_dir, trained_task(metadata), None, loaded.vocabulary)
 
 
 def _source(found: FineTuned, file: str) -> tuple[str, TaskData]:

@@ -128,8 +128,9 @@ def read_rows(path: str) -> list[Row]:
 def _object(path: str, number: int, line: str) -> Row:
     try:
         row = parse_json(line, path)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{number}: expected a JSON object; {error.msg}.") from None
+    except (ValueError, RecursionError) as error:  # Also of numbers and depths without end.
+        reason = getattr(error, "msg", str(error))
+        raise UserError(f"{path}:{number}: expected a JSON object; {reason}.") from None
     if not isinstance(row, dict) or not row:
         raise UserError(f'{path}:{number}: expected a JSON object as {{"text": "..."}}.')
     return row
@@ -248,7 +249,8 @@ def main() -> None:
         raise UserError(
             "Pass --model and at least one --text, --question with --context, or --input_file."
         )
-    default = "text_pair" if "text_b" in rows[0] else DEFAULT_SIGNATURE
+    of_input = {"text_b": "text_pair", "input_word_ids": "tokens"}
+    default = next((of_input[name] for name in rows[0] if name in of_input), DEFAULT_SIGNATURE)
     signature, to_file = FLAGS.signature or default, bool(FLAGS.output_file)
     found = answers(FLAGS.model, rows, signature, FLAGS.batch_size, to_file)
     if to_file:

@@ -132,6 +132,13 @@ def export_model(
     """
     if precision not in PRECISIONS:
         raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
+    if inputs not in INPUTS:
+        raise UserError(f"--inputs={inputs} is not one of {', '.join(INPUTS)}.")
+    if precision != FLOAT32 and task == "preprocessor":
+        raise UserError(
+            f"--precision={precision} does not go with --task=preprocessor: it has no weights. "
+            "Leave it out."
+        )
     model_dir = atomic_folders.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, model_kind(metadata), model_dir)

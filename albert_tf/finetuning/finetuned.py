@@ -60,7 +60,9 @@ class FineTuned(NamedTuple):
         return self.task.features(split, self.tokenizer, self.lengths, self.labels, has_targets)
 
 
-def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTuned:
+def load_finetuned(
+    folder: str, task: Task, devices: Devices | None, tokenizer: Tokenizer | None = None
+) -> FineTuned:
     """The fine-tuned model of a folder, for its own task or another with the same classes, as AX
     with a model of MNLI.
 
@@ -68,6 +70,7 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
 
     Args:
       devices: those that compute; None: no model is made, only what its inputs and outputs mean.
+      tokenizer: the model's; None: by its folder.
     """
     metadata = native.read_metadata(folder)
     expected = next(name for name, kind in native.MODELS.items() if kind is task.model_class)
@@ -96,7 +99,7 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
             model = native.load_model(folder, devices.packed)
     usual = dataclasses.asdict(LengthSettings())  # Earlier versions wrote fewer lengths.
     lengths = LengthSettings(**{name: metadata.get(name, usual[name]) for name in usual})
-    tokenizer = load_tokenizer(native.vocabulary_file(folder))
+    tokenizer = tokenizer or load_tokenizer(native.vocabulary_file(folder))
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
 
 

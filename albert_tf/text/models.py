@@ -46,7 +46,7 @@ class MaskFiller:
         # Pooler and head of sentence order may be missing, since filling masks needs neither.
         formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
-        graph, length = graph_tokenizer(self._tokenizer), max_seq_length or _own_length(source)
+        graph, length = graph_tokenizer(self._tokenizer), _length(source, max_seq_length)
         self._encode = TextEncoder(graph, self._tokenizer, length, read_masks=True)
         self._cut = _Cut(length)
 
@@ -78,8 +78,9 @@ class MaskFiller:
         ]
 
     def _word(self, piece_id: int) -> str:
-        """The piece as it stands in a text: "▁floor" -> "floor"."""
-        return self._tokenizer.pieces[piece_id].replace(WORD_MARK, "")
+        """The piece as it stands in a text: "▁floor" -> "floor"; "" for an id without a piece."""
+        pieces = self._tokenizer.pieces
+        return pieces[piece_id].replace(WORD_MARK, "") if piece_id < len(pieces) else ""
 
 
 class SentenceEmbedder:
@@ -108,12 +109,14 @@ class SentenceEmbedder:
             )
         self.model = from_preset(name_or_path, AlbertSentenceEncoder)
         tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
-        length = max_seq_length or _own_length(source)
+        length = _length(source, max_seq_length)
         self._encode = TextEncoder(graph_tokenizer(tokenizer), tokenizer, length)
         self._cut = _Cut(length)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 [B, H], in the order of the texts."""
+        """float32 [B, H], in the order of the texts; of a single text, given as such, [H]."""
+        if isinstance(texts, str):
+            return self([texts])[0]
         vectors = np.zeros([len(texts), self.model.config.hidden_size], np.float32)
         if not len(texts):
             return vectors
@@ -137,16 +140,28 @@ class SentenceEmbedder:
     encode = __call__  # As sentence-transformers names it.
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
-        """float32 [B], the cosine of the vectors of each pair, -1 to 1."""
+        """float32 [B], the cosine of the vectors of each pair, -1 to 1; a UserError where there are
+        not as many `second` as `first`.
+        """
+        first, second = ([each] if isinstance(each, str) else each for each in (first, second))
+        if len(first) != len(second):
+            raise UserError(
+                f"similarity compares pairs: received {len(first)} and {len(second)} texts."
+            )
         left, right = (_unit(self(texts)) for texts in (first, second))
         return (left * right).sum(axis=1)
 
 
-def _own_length(source: formats.Source) -> int:
-    """The number of tokens that a model was trained on, as exports take it; if its folder does not
-    say, the number of its positions.
+def _length(source: formats.Source, given: int | None) -> int:
+    """The given number of tokens, or the one that a model was trained on, as exports take it; if
+    its folder does not say, the number of its positions.
     """
-    return source.metadata().get("max_seq_length", source.config().max_position_embeddings)
+    positions = source.config().max_position_embeddings
+    if given is not None and not 3 <= given <= positions:
+        raise UserError(
+            f"--max_seq_length={given}: expected 3 to {positions}, the positions of {source.path}."
+        )
+    return given or source.metadata().get("max_seq_length", positions)
 
 
 class _Cut:

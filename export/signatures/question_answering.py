@@ -15,6 +15,7 @@ import tensorflow as tf
 from albert_tf.finetuning.tasks.squad import THRESHOLD
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from albert_tf.models import AlbertSpanLabelerV2
+from data_pipeline.errors import UserError
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
@@ -197,10 +198,15 @@ def settings_of(loaded: LoadedModel) -> QuestionSettings:
     """The settings of answering with a model: the sizes and the threshold of training."""
     defaults = WindowSettings()
     metadata = loaded.metadata
-    windows = WindowSettings(
-        loaded.max_seq_length,
-        metadata.get("doc_stride", defaults.doc_stride),
-        metadata.get("max_query_length", defaults.max_query_length),
-    )
+    longest_question = metadata.get("max_query_length", defaults.max_query_length)
+    room = loaded.max_seq_length - longest_question - 3  # [CLS] and two [SEP].
+    if room < 1:
+        raise UserError(
+            f"--max_seq_length={loaded.max_seq_length} has no room for a context after a question "
+            f"of {longest_question} pieces, as in training. Use at least {longest_question + 4}."
+        )
+    # The windows of a shorter sequence overlap, too.
+    stride = min(metadata.get("doc_stride", defaults.doc_stride), room)
+    windows = WindowSettings(loaded.max_seq_length, stride, longest_question)
     threshold = metadata.get("metrics", {}).get(THRESHOLD)
     return QuestionSettings(windows, AnswerSettings(), threshold)

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints import native
+from albert_tf.finetuning import finetuned
 from data_pipeline.errors import UserError
 from export import comparison, tasks
 from export.comparison import Accuracy, Comparison, EvalSettings, Evaluation, differences
@@ -153,8 +155,15 @@ def test_an_undefined_score_is_refused(perfect, tmp_path, monkeypatch):
     loaded = open_model(folder, native.read_metadata(folder), None, str(tmp_path))
     evaluation = Evaluation(folder, loaded, EvalSettings(file, max_accuracy_loss=1.0))
     monkeypatch.setattr(evaluation, "score", lambda model: None)
-    with pytest.raises(UserError, match="is undefined instead of 1.0000"):
+    with pytest.raises(UserError, match="is 1.0000 in float32 and undefined of the export, so"):
         evaluation.accept(None, (), "int8")
+    # A hundredth of a score in percent is 1.
+    monkeypatch.setattr(evaluation, "score", lambda model: 0.5)
+    for is_percent, allowed in ((True, 0.01), (False, 0.6)):
+        monkeypatch.setattr(type(evaluation._found.task), "scores_are_percent", is_percent)
+        evaluation._settings = EvalSettings(file, max_accuracy_loss=allowed)
+        assert evaluation.accept(None, (), "int8").exported == 0.5
+    monkeypatch.setattr(evaluation, "score", lambda model: None)
     evaluation._settings = EvalSettings(file)
     found = evaluation.accept(None, (), "int8")
     assert found.exported is None and found.float32 == 1.0
@@ -171,6 +180,7 @@ def test_an_undefined_score_is_refused(perfect, tmp_path, monkeypatch):
         ("tsv", ".", "fine-tuned on tsv, whose examples are read from a file"),
         ("sst-2", "dev.tsv", "fine-tuned on sst-2, whose examples are read from the folder"),
         (None, "dev.tsv", "needs a model that was fine-tuned"),
+        ("topics", "dev.tsv", "fine-tuned on 'topics', a task of your own, whose files are not"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(
@@ -180,7 +190,8 @@ def test_data_that_do_not_fit_are_refused(
     metadata = {"task": "classification", "labels": ["0", "1"]}
     if finetuned_on:
         metadata["finetuned_on"] = finetuned_on
-    monkeypatch.setattr(comparison.native, "read_metadata", lambda folder: metadata)
+    monkeypatch.setattr(finetuned.native, "read_metadata", lambda folder: metadata)
+    loaded = SimpleNamespace(metadata=metadata, vocabulary=None)
     with pytest.raises(UserError, match=message):
-        found = comparison._load(model_dirs["classifier"])
+        found = comparison._load(model_dirs["classifier"], loaded)
         comparison._source(found, str(tmp_path / path))

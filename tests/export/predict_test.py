@@ -96,6 +96,8 @@ def test_rows_of_files(tmp_path):
         ("", "holds no line"),
         ('{"a": "b"}\n{"a"\n', "a.jsonl:2: expected a JSON object"),
         ('["a"]\n', "a.jsonl:1: expected a JSON object as"),
+        ('{"a": ' + "9" * 5000 + "}\n", "a.jsonl:1: expected a JSON object"),
+        ("[" * 100_000 + "\n", "a.jsonl:1: expected a JSON object"),
         ("{}\n", "a.jsonl:1: expected a JSON object as"),
     ):
         path.write_text(content)

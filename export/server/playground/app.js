@@ -25,7 +25,10 @@ const ranked = (names, shares) => names
   .map(([name, share]) => bar(name, share));
 
 // Python counts code points; slices of a JavaScript string count UTF-16 units.
-const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
+const slicer = (text) => {
+  const letters = Array.from(text);
+  return (start, end) => letters.slice(start, end).join("");
+};
 
 const hue = (name) => [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 360, 7);
 
@@ -58,15 +61,15 @@ const TASKS = [
     examples: [["Where was she born?", "Ada Lovelace was born in London in 1815 and wrote about Babbage's engine."]],
     show(row, values) {
       const { start, end } = row;
-      const context = values.context;
+      const slice = slicer(values.context);
       const bars = row.answers.slice(0, row.num_answers).map((answer, k) => bar(answer, row.probabilities[k]));
       const titled = (title, shown) => (shown.length ? [element("h2", {}, title), ...shown] : []);
       if (!row.answer) {
         return [element("p", { class: "text" }, "The text does not say."),
           ...titled("If it did, the answer would be", bars)];
       }
-      return [element("p", { class: "text" }, slice(context, 0, start),
-        element("mark", {}, slice(context, start, end)), slice(context, end)),
+      return [element("p", { class: "text" }, slice(0, start),
+        element("mark", {}, slice(start, end)), slice(end)),
         ...titled("Answer", bars.slice(0, 1)), ...titled("Further answers", bars.slice(1))];
     },
   },
@@ -86,18 +89,18 @@ const TASKS = [
     examples: [["Angela Merkel met Macron in Paris on Monday."]],
     show(row, values) {
       const { starts, ends } = row;
-      const parts = [];
+      const parts = [], slice = slicer(values.text);
       let place = 0;
       row.labels.forEach((label, k) => {
         if (!label || starts[k] < place) return;
-        const word = slice(values.text, starts[k], ends[k]);
-        parts.push(slice(values.text, place, starts[k]));
+        const word = slice(starts[k], ends[k]);
+        parts.push(slice(place, starts[k]));
         const tag = element("span", { class: "tag" }, word, element("small", {}, label));
         tag.style.setProperty("--hue", hue(label.replace(/^[BI]-/, "")));
         parts.push(label === "O" ? word : tag);
         place = ends[k];
       });
-      const text = element("p", { class: "text" }, ...parts, slice(values.text, place));
+      const text = element("p", { class: "text" }, ...parts, slice(place));
       const found = row.labels.some((label) => label && label !== "O");
       return found ? [text] : [text, element("p", {}, "Nothing found: no word has a tag other than O.")];
     },
@@ -107,15 +110,16 @@ const TASKS = [
     purpose: "Marks the words that seem out of place.",
     examples: [["The chef opened the piano and cooked a soup."]],
     show(row, values) {
+      const slice = slicer(values.text);
       const marks = row.pieces.map((piece, k) => {
         const made = element("mark", { title: percent(row.probabilities[k]) },
-          slice(values.text, row.starts[k], row.ends[k]));
+          slice(row.starts[k], row.ends[k]));
         made.style.background = `rgb(240 80 60 / ${row.probabilities[k]})`;
         return row.starts[k] < 0 ? "" : made;
       });
       return [element("p", { class: "text" }, ...marks.flatMap((mark, k) =>
-        [slice(values.text, k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]),
-        slice(values.text, Math.max(0, ...row.ends)))]; // What is longer than the model reads.
+        [slice(k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]),
+        slice(row.ends.reduce((last, end) => Math.max(last, end), 0)))]; // What is longer than the model reads.
     },
   },
   {
@@ -128,12 +132,12 @@ const TASKS = [
   },
   {
     ...CLASSIFY,
-    fits: (m) => has(m, "outputs", "num_labels"),
+    fits: (m) => has(m, "outputs", "num_labels") && "classify" in m.signatures,
     purpose: "Gives a text, or a pair of texts, any number of labels, each with its probability.",
   },
   { ...CLASSIFY, fits: (m) => "classify" in m.signatures },
   {
-    fits: (m) => has(m, "outputs", "value"),
+    fits: (m) => "regress" in m.signatures,
     signature: "regress",
     verb: "regress",
     fields: ["text", "text_b"],

@@ -104,6 +104,13 @@ def test_similarity_is_the_cosine(folder):
     expected = np.vdot(first, second) / np.linalg.norm(first) / np.linalg.norm(second)
     found = embed.similarity([TEXTS[0], TEXTS[0]], [TEXTS[1], TEXTS[0]])
     np.testing.assert_allclose(found, [expected, 1], atol=1e-5)
+    np.testing.assert_allclose(embed.similarity(*TEXTS[:2]), [expected], atol=1e-5)
+    np.testing.assert_array_equal(embed.encode(TEXTS[0]), embed(TEXTS[:1])[0])
+    with pytest.raises(UserError, match="compares pairs: received 1 and 3 texts"):
+        embed.similarity(TEXTS[:1], TEXTS)
+    for length in (2, 10_000):
+        with pytest.raises(UserError, match=f"max_seq_length={length}: expected 3 to "):
+            SentenceEmbedder(folder, max_seq_length=length)
 
 
 def test_a_model_without_the_words_fills_no_masks(tokenizer, tmp_path):
