@@ -10,6 +10,7 @@ import signal
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.corpus.documents import Corpus
+from data_pipeline.errors import UserError
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.tokenizers.base import RULES, TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -61,6 +62,11 @@ def main() -> None:
     """Trains a vocabulary, then prints its size, a sample and the next command."""
     # Nothing is written before SentencePiece is done, and its code does not look out for Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if FLAGS.tokenizer == "wordpiece" and FLAGS["input_sentence_size"].present:
+        raise UserError(
+            f"--input_sentence_size={FLAGS.input_sentence_size} is for --tokenizer=sentencepiece: "
+            "WordPiece counts the words of all sentences. Leave it out."
+        )
     path = train_vocabulary(
         read(Corpus, patterns=FLAGS.input),
         FLAGS.output_dir,

@@ -23,7 +23,7 @@ from data_pipeline.corpus.streams import compression
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
-_SAMPLE_LINES = 1000  # By which paragraphs are told from lines.
+_SAMPLE_LINES, _SAMPLE_BYTES = 1000, 16 << 20  # By which paragraphs are told from lines.
 _MAX_LINE_BYTES, _MAX_JSON_BYTES = 1 << 20, 32 << 20
 # A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
 _SENTENCE_END_INSIDE = re.compile(
@@ -52,9 +52,16 @@ class Beginning:
 
     @functools.cached_property
     def sample(self) -> list[bytes]:
-        """The first 1,000 lines with text."""
-        lines = iter(lambda: self._reader.read_line(_MAX_LINE_BYTES), b"")
-        return list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
+        """The first 1,000 lines with text, or fewer if they are long."""
+        lines = filter(bytes.strip, iter(lambda: self._reader.read_line(_MAX_LINE_BYTES), b""))
+        found: list[bytes] = []
+        num_bytes = 0
+        while (
+            len(found) < _SAMPLE_LINES and num_bytes < _SAMPLE_BYTES and (line := next(lines, b""))
+        ):
+            found.append(line)
+            num_bytes += len(line)
+        return found
 
 
 class Format(abc.ABC):
@@ -151,7 +158,7 @@ class JsonLines(Format):
                 report.add("not JSON, skipped", part.where(index))
                 continue
             text = record.get(text_field) if isinstance(record, dict) else None
-            if not isinstance(text, str):
+            if not isinstance(text, str) or not text.strip():
                 report.add(f"no text in field {text_field!r}, skipped", part.where(index))
                 continue
             # JSON may hold half of a surrogate pair, which UTF-8 cannot.

@@ -44,10 +44,10 @@ def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column
         row_ends = values.shape[1] * np.arange(1, len(values) + 1)
         values = values.reshape(-1)
     top = int(values.max(initial=0))
+    if top >> 28 or values.min(initial=0) < 0:
+        raise ValueError(f"values should lie in 0..2^28 - 1, received {values.min()}..{top}")
     if top < 1 << 7:
         return Column("int64", values.astype(np.uint8).tobytes(), row_ends)
-    if top >> 28 or values.min() < 0:
-        raise ValueError(f"values should lie in 0..2^28 - 1, received {values.min()}..{top}")
     # Seven bits to a byte, lowest first; the eighth says that another byte follows. All values are
     # laid out in four bytes first, so that NumPy encodes them at once; unused bytes are dropped.
     rest = values.astype("<u4")

@@ -132,6 +132,8 @@ def _write(
     for name in replaced:
         if name in _VOCABULARIES and name not in files:
             storage.remove(os.path.join(folder, name))
+    if file_names.SENTENCEPIECE in replaced and file_names.SENTENCEPIECE not in files:
+        storage.remove(os.path.join(folder, "spiece.vocab"))  # Its pieces as text.
     for name, content in files.items():
         atomic_files.write_bytes(os.path.join(folder, name), content)
     sealed_manifest = sealed.seal(manifest, sealed.hashes_of(folder, list(files)))

@@ -41,7 +41,10 @@ def test_a_vocabulary_and_the_next_command(train, tmp_path, small_corpus):
     )
     code, _, errors = train(*files)
     assert code == 2 and "exists already; choose another folder or give --overwrite" in errors
-    code, _, errors = train(*files, "--overwrite", "--tokenizer=wordpiece", "--vocab_size=60")
+    others = ("--overwrite", "--tokenizer=wordpiece", "--vocab_size=60")
+    code, _, errors = train(*files, *others, "--input_sentence_size=200")
+    assert code == 2 and "--input_sentence_size=200 is for --tokenizer=sentencepiece" in errors
+    code, _, errors = train(*files, *others)
     assert code == 0, errors
     assert load_tokenizer(f"{tmp_path}/v/vocab.txt").vocab_size == 60
 

@@ -139,8 +139,8 @@ def test_baselines_of_the_sentence_objective(monkeypatch):
 
 
 def test_unknown_pieces_are_warned_of_above_one_per_cent():
-    assert unknown_warning(0.0) == unknown_warning(0.01) == ""
-    assert unknown_warning(0.0123).startswith("1.2% of the tokens are <unk>: the vocabulary does")
+    assert unknown_warning(0.0) == unknown_warning(0.05) == ""
+    assert unknown_warning(0.0523).startswith("5.2% of the tokens are <unk>: the vocabulary does")
 
 
 def test_the_summary_as_a_table():

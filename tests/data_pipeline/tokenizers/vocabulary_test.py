@@ -80,6 +80,7 @@ def test_bad_input(tmp_path, small_file):
     other = {"tokenizer": "wordpiece", "overwrite": True}
     words = train_vocabulary(small_file, str(tmp_path / "a"), 700, **other)
     assert words.endswith("vocab.txt") and not Path(path).exists()
+    assert not Path(path).with_name("spiece.vocab").exists()
 
 
 def test_wordpiece_vocabularies(tmp_path, small_file):
