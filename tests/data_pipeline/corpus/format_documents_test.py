@@ -51,7 +51,8 @@ def test_wikiextractor_leaves_titles_out():
 
 def test_json_holds_paragraphs_in_a_field():
     content = '{"text": "One.\\n\\nTwo."}\n\n{"body": "Three.", "text": ""}\n'
-    assert read(content, "jsonl") == ([["One.", "Two."], [""]], [])
+    skipped = "3: no text in field 'text', skipped"
+    assert read(content, "jsonl") == ([["One.", "Two."]], [skipped])
     documents, problems = read(content, "jsonl", first_line=11, text_field="body")
     assert documents == [["Three."]]
     assert problems == ["11: no text in field 'body', skipped"]
