@@ -15,9 +15,9 @@ from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS, trained_task
 from data_pipeline.errors import UserError
+from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from export.model_folder import LoadedModel
 from export.probes import Probe
-from export.signatures.multiple_choice import longest_answer
 
 _BATCH_SIZE = 32
 
@@ -122,10 +122,10 @@ class Evaluation:
         self._settings = settings
         found = _load(model_dir, loaded)
         length, answers = loaded.max_seq_length, found.lengths.max_qa_length
-        lengths = dataclasses.replace(found.lengths, max_seq_length=length)
-        if answers is not None:  # As a shorter export cuts them.
-            lengths = dataclasses.replace(lengths, max_qa_length=longest_answer(loaded))
-        self._found = found._replace(lengths=lengths)
+        if answers is not None:  # A shorter export cuts them, too, with room for a context.
+            answers = min(answers, length - SPECIAL_PIECES_OF_PAIR - 1)
+        cut = {"max_seq_length": length, "max_qa_length": answers}
+        self._found = found._replace(lengths=dataclasses.replace(found.lengths, **cut))
         split, data = _source(found, settings.file)
         examples = found.task.read(data, split)
         self._num_examples = len(examples)

@@ -196,9 +196,7 @@ def finetune(
             model_to_keep=trained,
             data=_training_data(training, scored, tokenizer, task, settings, run, devices, learned),
             settings=run,
-            models=_model_folders(
-                task, tokenizer, labels, settings, preset, task.train_split in data.splits
-            ),
+            models=_model_folders(task, data, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
             evaluator=evaluator,
             card={**_card(task, recipe, training, settings), **learned.card},
@@ -333,17 +331,16 @@ def _training_data(
 
 def _model_folders(
     task: Task,
+    data: TaskData,
     tokenizer: Tokenizer,
     labels: Sequence[str],
     settings: FineTuningSettings,
     preset: str | None,
-    is_in_memory: bool,
 ) -> ModelFolders:
-    """The best model and the last one, as the run keeps them. Examples in memory have no columns,
-    by which a model of pairs is known to read no single texts.
-    """
-    left_out = ("pair_column",) if is_in_memory else ()
-    data_settings = {k: v for k, v in task.data_settings.items() if k not in left_out}
+    """The best model and the last one, as the run keeps them."""
+    data_settings = dict(task.data_settings)
+    if task.train_split in data.splits:  # Examples in memory, whose columns nobody knows.
+        data_settings.pop("pair_column", None)
     return ModelFolders(
         best=BEST_MODEL,
         last=LAST_MODEL,

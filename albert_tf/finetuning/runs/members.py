@@ -262,7 +262,7 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
 
 
 def _of_rows(model: FineTuned) -> dict[str, Any]:
-    """What the rows of a run depend on, by name."""
+    """Settings that the rows of a run depend on, by name."""
     return {
         **dataclasses.asdict(model.lengths),
         "vocab_fingerprint": model.tokenizer.fingerprint,

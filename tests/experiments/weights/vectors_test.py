@@ -15,8 +15,8 @@ VOCABULARY = "albert_tf/weights/albert-small-en/spiece.model"
 
 @pytest.fixture(name="work")
 def fixture_work(tiny_config, tmp_path, monkeypatch):
-    model, rules = AlbertPretrainer(tiny_config.replace(vocab_size=12000)), {"lower": True}
-    metadata = {"max_seq_length": 16}
+    config = tiny_config.replace(vocab_size=12000, max_position_embeddings=64)
+    model, rules, metadata = AlbertPretrainer(config), {"lower": True}, {"max_seq_length": 16}
     native.save(model, str(tmp_path / "start"), metadata, VOCABULARY, {**rules, "rules": "google"})
     words = ["red car", "blue boat", "old house", "cold river", "tall tree", "small dog"]
     stsb = [["g", "f", "y", "0", "2.5", words[i], words[i - 1]] for i in range(4)]
