@@ -124,8 +124,9 @@ class Evaluation:
         length, answers = loaded.max_seq_length, found.lengths.max_qa_length
         if answers is not None:  # A shorter export cuts them, too, with room for a context.
             answers = min(answers, length - SPECIAL_PIECES_OF_PAIR - 1)
-        cut = {"max_seq_length": length, "max_qa_length": answers}
-        self._found = found._replace(lengths=dataclasses.replace(found.lengths, **cut))
+        lengths = found.lengths
+        lengths = dataclasses.replace(lengths, max_seq_length=length, max_qa_length=answers)
+        self._found = found._replace(lengths=lengths)
         split, data = _source(found, settings.file)
         examples = found.task.read(data, split)
         self._num_examples = len(examples)
