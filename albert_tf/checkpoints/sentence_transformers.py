@@ -17,9 +17,9 @@ import tensorflow as tf
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
 
-MODULES_FILE, PROMPTS_FILE = "modules.json", "config_sentence_transformers.json"
+MODULES_FILE, _PROMPTS_FILE = "modules.json", "config_sentence_transformers.json"
 _KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
-LENGTH_FILES = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)  # The first counts.
+_LENGTH_FILES = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)  # The first counts.
 _TOKENIZER_FILE = "tokenizer_config.json"
 _MODES = {"mean": "mean", "cls": "first"}  # Their modes of pooling -> ours.
 
@@ -72,9 +72,9 @@ def _modes(path: str) -> list[str]:
 
 def _before_the_encoder(directory: str) -> list[str]:
     """Changes of a text before the tokenizer reads it, none of which is made here."""
-    others, config = [], _read_if_there(directory, PROMPTS_FILE)
+    others, config = [], _read_if_there(directory, _PROMPTS_FILE)
     is_cased = _read_if_there(directory, _TOKENIZER_FILE).get("do_lower_case") is False
-    if is_cased and _read_if_there(directory, *LENGTH_FILES).get("do_lower_case"):
+    if is_cased and _read_if_there(directory, *_LENGTH_FILES).get("do_lower_case"):
         others.append("do_lower_case")
     if prompt := (config.get("prompts") or {}).get(config.get("default_prompt_name")):
         others.append(f"the prompt {prompt!r} before every text")
@@ -82,10 +82,10 @@ def _before_the_encoder(directory: str) -> list[str]:
 
 
 def read_length(directory: str, positions: int) -> int | None:
-    """The number of tokens that texts are cut to, if the folder says it and the model has as many
-    `positions`.
+    """The number of tokens that texts are cut to, if the folder says it. Its tokenizer's length
+    counts where it is less than the model's `positions`.
     """
-    length = _read_if_there(directory, *LENGTH_FILES).get("max_seq_length")
+    length = _read_if_there(directory, *_LENGTH_FILES).get("max_seq_length")
     if length is None and tf.io.gfile.exists(os.path.join(directory, MODULES_FILE)):
         longest = _read_if_there(directory, _TOKENIZER_FILE).get("model_max_length")
         # 1e30 stands for no limit there.
@@ -94,7 +94,7 @@ def read_length(directory: str, positions: int) -> int | None:
     # 3 is room for [CLS], one token and [SEP].
     if length is not None and (type(length) is not int or length < 3):
         raise UserError(
-            f"{directory}: the length of its texts (max_seq_length in {LENGTH_FILES[0]}, or "
+            f"{directory}: the length of its texts (max_seq_length in {_LENGTH_FILES[0]}, or "
             f"model_max_length in {_TOKENIZER_FILE}) must be an integer from 3 on, not {length!r}."
         )
     return length

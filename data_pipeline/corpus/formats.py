@@ -56,11 +56,11 @@ class Beginning:
         lines = filter(bytes.strip, iter(lambda: self._reader.read_line(_MAX_LINE_BYTES), b""))
         found: list[bytes] = []
         num_bytes = 0
-        while (
-            len(found) < _SAMPLE_LINES and num_bytes < _SAMPLE_BYTES and (line := next(lines, b""))
-        ):
+        for line in lines:
             found.append(line)
             num_bytes += len(line)
+            if len(found) == _SAMPLE_LINES or num_bytes >= _SAMPLE_BYTES:
+                break
         return found
 
 
