@@ -5,6 +5,7 @@ python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=voc
 
 from __future__ import annotations
 
+import shlex
 import signal
 
 from data_pipeline.command_line import flags, run_binary
@@ -83,8 +84,8 @@ def main() -> None:
     print(f"Wrote {path}: {tokenizer.vocab_size} pieces, fingerprint {tokenizer.fingerprint[:12]}.")
     print(f"Sample: {' '.join(tokenizer.encode_pieces(sample))}")
     print(
-        f"Next: python -m data_pipeline.create_pretraining_data --input='{FLAGS.input}' "
-        f"--vocab_file={path}{settings_flags.reading_arguments()} --output_dir=DATA"
+        f"Next: python -m data_pipeline.create_pretraining_data --input={shlex.quote(FLAGS.input)} "
+        f"--vocab_file={shlex.quote(path)}{settings_flags.reading_arguments()} --output_dir=DATA"
     )
 
 

@@ -1,7 +1,7 @@
 """The whole job through the doors a user has: the demonstration, and the commands of the README.
 
 Both run real processes on a small corpus of real text with little training. They are forked, since
-starting takes longer than what they do (data_pipeline/command_line/quiet_test.py tests fresh
+starting takes longer than what they do (data_pipeline/quiet_test.py tests fresh
 starts); only the README's Python starts as a user's does.
 """
 

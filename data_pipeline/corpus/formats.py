@@ -311,15 +311,10 @@ FORMATS: dict[str, Format] = {each.name: each for each in _IN_ORDER}
 INPUT_FORMATS = ("auto", *reversed(FORMATS))
 
 
-def find_format(path: str, input_format: str = "auto", text_field: str = "text") -> Format:
-    """The format of a file: the given one, or with "auto" the first that detects it. UserError
-    where the file is surely in another one.
-    """
-    return examine(path, input_format, text_field)[0]
-
-
 def examine(path: str, input_format: str, text_field: str) -> tuple[Format, str]:
-    """The format of a file, as in `find_format`, and its `doubt`."""
+    """The format of a file, the given one or with "auto" the first that detects it, and its
+    `doubt`. UserError where the file is surely in another one.
+    """
     with Reader(path, text_field) as reader:
         beginning = Beginning(reader)
         if input_format in FORMATS:

@@ -34,16 +34,37 @@ def _is_text(pyarrow: ModuleType, kind: pyarrow.DataType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-class JsonLines(io.RawIOBase):
+class Chunks(io.RawIOBase):
+    """Chunks of bytes as one stream."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        super().__init__()
+        self._chunks, self._rest = chunks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)  # Of which a part is no copy.
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+class JsonLines(Chunks):
     """A Parquet file, which must be seekable, as a stream of lines {"text": ...}: one row group
     after the other, and of it only the column with the text. Damage is a UserError whenever it
     shows.
     """
 
     def __init__(self, file: io.RawIOBase, path: str, text_field: str) -> None:
-        super().__init__()
+        super().__init__(self._jsonl())
         self._path, self._field = path, text_field
-        self._rest: bytes | memoryview = b""
         self._rows = 0
         pyarrow = _pyarrow(path)
         self._arrow = pyarrow
@@ -64,7 +85,6 @@ class JsonLines(io.RawIOBase):
                 f"{path}: the column {text_field!r} (--text_field) {found}; columns with text: "
                 f"{', '.join(texts) or 'none'}."
             )
-        self._lines = self._jsonl()
 
     def _damaged(self, error: Exception) -> UserError:
         return UserError(f"{self._path} is not a complete Parquet file: {message_of(error)}")
@@ -100,17 +120,3 @@ class JsonLines(io.RawIOBase):
     def share_read(self) -> float:
         """Share of the rows that have been read."""
         return self._rows / max(1, self._file.metadata.num_rows)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        while not self._rest:
-            lines = next(self._lines, None)
-            if lines is None:
-                return 0
-            self._rest = memoryview(lines)  # Of which a part is no copy.
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size

@@ -72,9 +72,9 @@ def split_paragraphs(text: str) -> Iterator[str]:
             yield from lines
 
 
-def split_document(text: str, language: str = "en", report: ReadReport | None = None) -> list[str]:
-    """Sentences of one raw document, found as in jsonl; `report` counts what is left out."""
-    report = report if report is not None else ReadReport()
+def split_document(text: str, language: str = "en") -> list[str]:
+    """Sentences of one raw document, found as in jsonl."""
+    report = ReadReport()
     text = replace_surrogates(text.replace("\0", " "))
     return [
         sentence

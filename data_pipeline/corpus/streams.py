@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from data_pipeline.corpus.parquet import MAGIC, JsonLines
+from data_pipeline.corpus.parquet import MAGIC, Chunks, JsonLines
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
@@ -140,11 +140,22 @@ def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
     if extension == ".xz":
         return lzma.LZMAFile(raw)
     if extension == ".zst":
-        import zstandard
-
-        # Tools that compress in parallel write many frames.
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        return Chunks(_zstd_frames(raw))
     raise AssertionError(extension)
+
+
+def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
+    """What a zstd file holds; tools that compress in parallel write many frames."""
+    import zstandard
+
+    # Not its stream_reader, to which a frame that was cut is complete.
+    frame = None
+    while data := (frame and frame.unused_data) or raw.read(_HEAD_BYTES):
+        if frame is None or frame.eof:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+        yield frame.decompress(data)
+    if frame and not frame.eof:
+        raise EOFError("it ends inside a frame")
 
 
 def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:

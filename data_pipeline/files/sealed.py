@@ -46,9 +46,9 @@ class Sealed(NamedTuple):
                 )
 
 
-def seal(values: Mapping[str, Any], hashes: Mapping[str, str] | None = None) -> dict[str, Any]:
+def seal(values: Mapping[str, Any], hashes: Mapping[str, str]) -> dict[str, Any]:
     """The entries of a JSON file, with their own hash and the hashes of other files."""
-    return {**values, KEY: {_OWN: _hash(values), **(hashes or {})}}
+    return {**values, KEY: {_OWN: _hash(values), **hashes}}
 
 
 def hashes_of(folder: str, names: Iterable[str]) -> dict[str, str]:

@@ -52,13 +52,9 @@ def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
     """The pieces of a text, and where each is found in it."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         found = _sentencepiece_places(tokenizer, text)
-    elif isinstance(tokenizer, WordPieceTokenizer):
-        found = _wordpiece_places(tokenizer, text)
     else:
-        raise TypeError(
-            "expected a SentencePieceTokenizer or a WordPieceTokenizer, received "
-            f"{type(tokenizer).__name__}"
-        )
+        assert isinstance(tokenizer, WordPieceTokenizer)
+        found = _wordpiece_places(tokenizer, text)
     return AlignedPieces(*np.array(found, np.int32).reshape(-1, 3).T.copy())
 
 

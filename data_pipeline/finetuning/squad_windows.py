@@ -210,13 +210,9 @@ class Windows:
 
 
 def make_windows(
-    examples: SquadExamples,
-    tokenizer: Tokenizer,
-    settings: WindowSettings | None = None,
-    training: bool = False,
+    examples: SquadExamples, tokenizer: Tokenizer, settings: WindowSettings, training: bool = False
 ) -> Windows:
     """Tokenizes a file and cuts it into windows; for training, the windows have `targets`."""
-    settings = settings or WindowSettings()
     # Each paragraph is tokenized once, however many questions it has.
     contexts = [align(tokenizer, context) for context in examples.contexts]
     limit = settings.max_query_length

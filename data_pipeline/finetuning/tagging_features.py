@@ -13,8 +13,6 @@ from data_pipeline.finetuning.encoded import EncodedExamples, Slices, join, slic
 from data_pipeline.finetuning.tagging import TaggedExample
 from data_pipeline.tokenizers.base import Tokenizer
 
-_NOTHING = Slices(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaggedPieces:
@@ -122,7 +120,7 @@ def encode_tagged(
     places = np.cumsum(word_lengths) - word_lengths - begins[rows]
     room = max_seq_length - 2
     sentences = Slices(ids[slice_indices(starts, word_lengths)], begins, np.minimum(lengths, room))
-    nothing = _NOTHING._replace(starts=np.zeros_like(begins), lengths=np.zeros_like(begins))
+    nothing = Slices(ids[:0], np.zeros_like(begins), np.zeros_like(begins))
     is_pair = np.zeros(len(examples), bool)
     fits = places < room
     return TaggedPieces(

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
 from data_pipeline.finetuning.text_files import (
-    header_row,
     numbered_lines,
     parse_number,
     text_columns,
@@ -37,9 +36,10 @@ def read_tsv(
     path = os.fspath(path)
     _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
     lines = numbered_lines(path)
-    header = header_row(lines)
+    line, row = next(lines, (1, ""))
+    header = row.split("\t") if row else []
     text_a, text_b, label = text_columns(path, header, text_column, pair_column, label_column)
-    examples, next_line = [], 2
+    examples, next_line = [], line + 1
     skipped: list[int] = []
     for line, row in lines:
         skipped += range(next_line, line)  # Empty lines.

@@ -20,28 +20,6 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 SHUFFLE_WINDOW = 16_384  # 16 MB of dynamic records of 512 tokens.
 
 
-def check_compatible(
-    data: str,
-    manifest: dict,
-    vocab_fingerprint: str | None = None,
-    max_seq_length: int | None = None,
-) -> None:
-    """Raises UserError unless the records of a folder, by its manifest, fit the vocabulary and the
-    sequence length in use; None: any will do.
-    """
-    if vocab_fingerprint and vocab_fingerprint != manifest["vocab_fingerprint"]:
-        raise UserError(
-            f"{data} was made with another vocabulary (fingerprint "
-            f"{manifest['vocab_fingerprint'][:12]}, in use {vocab_fingerprint[:12]}). Use "
-            f"{manifest['vocab_file']} of that folder, or make the data again."
-        )
-    if max_seq_length and max_seq_length != manifest["max_seq_length"]:
-        raise UserError(
-            f"{data} was made with --max_seq_length={manifest['max_seq_length']}, but "
-            f"{max_seq_length} is asked for. Use the former, or make the data again."
-        )
-
-
 def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Columns of B records under the names of the model's inputs and labels."""
     labels = columns["next_sentence_labels"][:, 0]  # [B]
@@ -184,24 +162,18 @@ def _evaluation_batches(
     num_batches = _num_evaluation_batches(sizes, global_batch_size, num_hosts)
     num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
     groups = tf.data.TFRecordDataset(paths).batch(GROUP).enumerate()
-    own = groups.shard(num_hosts, number)
+    own = groups.shard(num_hosts, number).map(lambda *group: (group, 1.0))
     # Hosts have to end at the same step: those with fewer rows repeat some, with weight 0.
     fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
-    weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(
-        tf.data.Dataset.zip((fillers, _endless(0.0)))
-    )
+    fillers = fillers.map(lambda *group: (group, 0.0))
 
     def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = parse(*group)
         weights = (name for name in rows if name.endswith("_weights"))
         return {**rows, **{name: rows[name] * weight for name in weights}}
 
-    rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
+    rows = own.concatenate(fillers).map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
     return rows.rebatch(end - first, drop_remainder=True).take(num_batches)
-
-
-def _endless(value: float) -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensors(value).repeat()
 
 
 def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_hosts: int) -> int:
@@ -257,7 +229,17 @@ def pretraining_dataset(
     """
     check_batch(global_batch_size, start_step)
     manifest = manifest or record_folder.verify_records(data)
-    check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
+    if vocab_fingerprint and vocab_fingerprint != manifest["vocab_fingerprint"]:
+        raise UserError(
+            f"{data} was made with another vocabulary (fingerprint "
+            f"{manifest['vocab_fingerprint'][:12]}, in use {vocab_fingerprint[:12]}). Use "
+            f"{manifest['vocab_file']} of that folder, or make the data again."
+        )
+    if max_seq_length and max_seq_length != manifest["max_seq_length"]:
+        raise UserError(
+            f"{data} was made with --max_seq_length={manifest['max_seq_length']}, but "
+            f"{max_seq_length} is asked for. Use the former, or make the data again."
+        )
     if training:
         if examples_before is None:
             examples_before = start_step * global_batch_size

@@ -130,12 +130,7 @@ class PairMaker:
         self._ends = self._sentences[1:].tolist()
         self._starts = self._sentences[:-1].tolist()
         self._words_list = self._words_before.tolist()
-        self._documents = [
-            (first, last)
-            for first, last in zip(
-                tokenized.documents[:-1].tolist(), tokenized.documents[1:].tolist()
-            )
-        ]
+        self._documents = list(itertools.pairwise(tokenized.documents.tolist()))
         self._has_pair = np.zeros(len(self._documents), bool)
         self._with_text = [i for i, (first, last) in enumerate(self._documents) if last > first]
 
@@ -152,8 +147,10 @@ class PairMaker:
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
         skipped[ONE_WORD] += int(np.count_nonzero(~kept))
         self._has_pair[document[kept]] = True
-        if not self._divides:
-            pairs = self._whole(first, last)
+        if not self._divides:  # Whole chunks are segments A alone.
+            start, end = self._sentences[first[kept]], self._sentences[last[kept]]
+            nothing = np.zeros_like(start)
+            return Pairs(start, end - start, end, nothing, nothing), +skipped
         return self._finished(pairs.take(kept), rng), +skipped
 
     def divide_documents(self, rng: np.random.Generator) -> Pairs:
@@ -163,15 +160,8 @@ class PairMaker:
         pairs, _ = self._divide(first, last, nothing, nothing, rng)
         return self._finished(pairs, rng)
 
-    def _whole(self, first: np.ndarray, last: np.ndarray) -> Pairs:
-        """Chunks as segments A alone."""
-        start, end = self._sentences[first], self._sentences[last]
-        return Pairs(start, end - start, end, np.zeros_like(start), np.zeros_like(start))
-
     def _finished(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Pairs swapped and cut to the limit, if they are to be."""
-        if not self._divides:
-            return pairs
+        """Pairs swapped, if they are to be, and cut to the limit."""
         return self._truncate(swapped(pairs, rng) if self._swaps else pairs, rng)
 
     @property

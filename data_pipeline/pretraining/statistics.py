@@ -167,27 +167,19 @@ def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
     return np.array(atomic_files.read_json(path)["counts"], np.int64)
 
 
-def unigram_baseline(
+def pretraining_baselines(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Held-out unigram baseline (`unigram_scores`): label frequencies of one folder of records, by
-    its manifest, scored on another. Different vocabularies are a UserError.
+) -> dict[str, tuple[float, str]]:
+    """Scores of guesses without a model: metric -> (figure, name of the guess). The label of a pair
+    is guessed to be the most frequent one, or by the lengths of the segments, whichever is better.
+    Different vocabularies are a UserError.
     """
     if train_manifest["vocab_fingerprint"] != eval_manifest["vocab_fingerprint"]:
         raise UserError(
             f"{train_manifest['directory']} and {eval_manifest['directory']} were made with "
             "different vocabularies."
         )
-    return unigram_scores(read_label_counts(train_manifest), read_label_counts(eval_manifest))
-
-
-def pretraining_baselines(
-    train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
-) -> dict[str, tuple[float, str]]:
-    """Scores of guesses without a model: metric -> (figure, name of the guess). The label of a pair
-    is guessed to be the most frequent one, or by the lengths of the segments, whichever is better.
-    """
-    unigram = unigram_baseline(train_manifest, eval_manifest)
+    unigram = unigram_scores(read_label_counts(train_manifest), read_label_counts(eval_manifest))
     order = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")
     order_loss = (math.log(2), "ln 2")
     if eval_manifest["settings"]["sentence_objective"] != "none":

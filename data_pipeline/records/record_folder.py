@@ -71,15 +71,12 @@ def making(output_dir: str) -> Iterator[str]:
 
 
 def write_manifest(
-    folder: str,
-    manifest: dict[str, Any],
-    kind: Kind = PRETRAINING,
-    extra_files: Iterable[str] = (),
+    folder: str, manifest: dict[str, Any], extra_files: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Writes the manifest of a folder, with the hashes of the small files `extra_files` there.
     Returns it with kind and format_version, without the hashes.
     """
-    whole = _described(manifest, kind)
+    whole = _described(manifest, PRETRAINING)
     content = sealed.seal(whole, sealed.hashes_of(folder, extra_files))
     atomic_files.write_json(os.path.join(folder, MANIFEST), content)
     return whole

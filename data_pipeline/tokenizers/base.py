@@ -53,6 +53,11 @@ class TokenizerSettings:
         """Whether `` and '' are written as ", before SentencePiece."""
         return self.rules == "huggingface"
 
+    @property
+    def cleaning(self) -> tuple[bool, bool, bool]:
+        """Resolved settings as `normalize` takes them: lower, join_quotes, strip_accents."""
+        return self.lower, self.join_quotes, bool(self.strip_accents)
+
     def json_bytes(self, vocab_sha256: str) -> bytes:
         """Content of a tokenizer_settings.json for the vocabulary with this SHA-256."""
         values = {**dataclasses.asdict(self), "vocab_sha256": vocab_sha256}
@@ -210,11 +215,6 @@ class Tokenizer(abc.ABC):
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """Ids of many strings as arrays."""
         return flatten(self.encode_batch(texts))
-
-    @property
-    def lower(self) -> bool:
-        """Whether text is lower-cased."""
-        return self.settings.lower
 
     @property
     def special_ids(self) -> tuple[int, ...]:

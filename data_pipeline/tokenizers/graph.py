@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
+from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
     UNSTABLE_RANGES,
@@ -56,11 +56,6 @@ def normalize_graph(
         # A class of code points, since \p{Mn} also has marks of combining class 0.
         text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
     return tf.strings.lower(text, encoding="utf-8") if lower else text
-
-
-def _normalization(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
-    """The arguments lower, join_quotes and strip_accents of `normalize`."""
-    return settings.lower, settings.join_quotes, bool(settings.strip_accents)
 
 
 def _lasting_processor(model: bytes, fingerprint: str):
@@ -141,7 +136,7 @@ class GraphSentencePieceTokenizer(tf.Module):
 
     def normalize(self, text: tf.Tensor) -> tf.Tensor:
         """`normalize_graph` by the settings."""
-        return normalize_graph(text, *_normalization(self.settings))
+        return normalize_graph(text, *self.settings.cleaning)
 
     def pieces_with_offsets(
         self, text: tf.Tensor
@@ -294,9 +289,5 @@ def graph_tokenizer(
     """The tokenizer in graphs that gives the same ids as one in Python."""
     if isinstance(python_face, WordPieceTokenizer):
         return GraphWordPieceTokenizer(python_face)
-    if isinstance(python_face, SentencePieceTokenizer):
-        return GraphSentencePieceTokenizer(python_face)
-    raise TypeError(
-        "expected a SentencePieceTokenizer or a WordPieceTokenizer, received "
-        f"{type(python_face).__name__}"
-    )
+    assert isinstance(python_face, SentencePieceTokenizer)
+    return GraphSentencePieceTokenizer(python_face)

@@ -133,21 +133,14 @@ def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBat
     """
     if isinstance(tokenizer, GraphWordPieceTokenizer):
         return _align_wordpiece(tokenizer, characters)
-    if isinstance(tokenizer, GraphSentencePieceTokenizer):
-        return _align_sentencepiece(tokenizer, characters)
-    raise TypeError(
-        "expected a GraphSentencePieceTokenizer or a GraphWordPieceTokenizer, received "
-        f"{type(tokenizer).__name__}"
-    )
+    assert isinstance(tokenizer, GraphSentencePieceTokenizer)
+    return _align_sentencepiece(tokenizer, characters)
 
 
 def _align_sentencepiece(
     tokenizer: GraphSentencePieceTokenizer, characters: Characters
 ) -> AlignedBatch:
-    settings = tokenizer.settings
-    traced = _trace_normalization(
-        characters, settings.lower, settings.join_quotes, bool(settings.strip_accents)
-    )
+    traced = _trace_normalization(characters, *tokenizer.settings.cleaning)
     normalized = tokenizer.normalize(characters.text)
     ids, strings, byte_starts, byte_limits = tokenizer.pieces_with_offsets(normalized)
     rows = ids.value_rowids()

@@ -92,8 +92,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [*parts, ","]
 
     def _normalize(self, text: str) -> str:
-        settings = self.settings
-        return normalize(text, self.lower, settings.join_quotes, bool(settings.strip_accents))
+        return normalize(text, *self.settings.cleaning)
 
     def encode(self, text: str) -> list[int]:
         return self._split_again(self.processor.EncodeAsIds(self._normalize(text)))
@@ -104,8 +103,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def normalize_batch(self, texts: Sequence[str]) -> list[str]:
         """Many strings, normalized at once, which is faster than one by one."""
-        settings = self.settings
-        return normalize_many(texts, self.lower, settings.join_quotes, bool(settings.strip_accents))
+        return normalize_many(texts, *self.settings.cleaning)
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of strings that are normalized already."""

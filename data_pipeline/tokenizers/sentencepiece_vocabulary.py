@@ -30,7 +30,7 @@ def learn_files(
     """The content of spiece.model, and of spiece.vocab with its pieces as text, by file name;
     UserError where `vocab_size` does not fit the text.
     """
-    cleaning = settings.lower, settings.join_quotes, settings.strip_accents is not False
+    cleaning = SentencePieceTokenizer.resolve(settings).cleaning
     try:
         model = _train(
             (normalize(sentence, *cleaning) for sentence in sentences),

@@ -7,7 +7,7 @@ Shapes: B batch, S sequence, M masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import tensorflow as tf
@@ -17,8 +17,6 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 MASK_TEXT = "[MASK]"
 _STARTS_WITH_SPACE = r"\s(?s:.*)"
-
-Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
 
 
 class GraphTokenizer(Protocol):
@@ -53,6 +51,7 @@ class TextEncoder(tf.Module):
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
+        # The bare word-start piece; -1: the vocabulary has none.
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
         # One function of the graph, which is stored once, hidden in a plain one, or it would be
         # saved where no signature takes pairs.
@@ -62,28 +61,38 @@ class TextEncoder(tf.Module):
     # A function of its own: graphs of several signatures hold it once, and call it.
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""
-        if self._read_masks:
-            return tokenize_with_masks(text, self.tokenizer.tokenize, self.mask_id, self._space_id)
-        return self.tokenizer.tokenize(text)
+        """string [B] -> int32 [B, (tokens)], without special tokens but for masks.
+
+        Where masks are read, tokens of the text around each "[MASK]" are joined by its id:
+
+            "a [MASK]." -> parts "a ", "." -> tokens [▁a], [▁ .] -> [▁a], [MASK .] -> [▁a MASK .]
+        """
+        if not self._read_masks:
+            return self.tokenizer.tokenize(text)
+        # SentencePiece never makes a control symbol from text, hence the split. What follows a mask
+        # without a space ("[MASK].") does not start a word: the bare word-start piece, which
+        # SentencePiece puts there, is dropped.
+        parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
+        tokens = self.tokenizer.tokenize(parts.flat_values)  # [all parts, (tokens)]
+        is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
+        glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
+        first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
+        dropped = tf.cast(glued & (first == self._space_id), tf.int64)  # Tokens of each part.
+        tokens = keep(tokens, dropped, tokens.row_lengths())
+        masks = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.math.count_nonzero(is_later)], self.mask_id),
+            tf.cast(is_later, tf.int64),
+            validate=False,
+        )
+        joined = tf.concat([masks, tokens], axis=1)  # [all parts, (tokens)]
+        return parts.with_values(joined).merge_dims(1, 2)
 
     def pack(
-        self,
-        first: tf.RaggedTensor,
-        second: tf.RaggedTensor | None = None,
-        max_seq_length: int | tf.Tensor | None = None,
-    ) -> dict[str, tf.Tensor]:
-        """int32 [B, (tokens)] once or twice -> the encoder's inputs, cut at `max_seq_length`."""
-        length = self.max_seq_length if max_seq_length is None else max_seq_length
-        if second is None:
-            return pack_single(first, length, self._cls_id, self._sep_id, self.pad_id)
-        return pack_pair(first, second, length, self._cls_id, self._sep_id, self.pad_id)
-
-    def pack_segments(
-        self, segments: Sequence[tf.RaggedTensor], max_seq_length: int | tf.Tensor
+        self, *segments: tf.RaggedTensor, max_seq_length: int | tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         """int32 [B, (tokens)] of each segment -> the encoder's inputs, cut at `max_seq_length`."""
-        return pack_segments(segments, max_seq_length, self._cls_id, self._sep_id, self.pad_id)
+        length = self.max_seq_length if max_seq_length is None else max_seq_length
+        return pack_segments(segments, length, self._cls_id, self._sep_id, self.pad_id)
 
     def __call__(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """string [B], once or twice -> input_word_ids, input_mask, input_type_ids int32 [B, S]."""
@@ -96,84 +105,6 @@ class TextEncoder(tf.Module):
         return self.pack(self.tokenize(first), self.tokenize(second))
 
 
-def tokenize_with_masks(
-    text: tf.Tensor, tokenize: Tokenize, mask_id: int, space_id: int
-) -> tf.RaggedTensor:
-    """Tokens of the text around each literal "[MASK]", joined by `mask_id`: int32 [B, (tokens)].
-
-        "a [MASK]." -> parts "a ", "." -> tokens [▁a], [▁ .] -> [▁a], [MASK .] -> [▁a MASK .]
-
-    `space_id` is the id of the bare word-start piece; -1: the vocabulary has none.
-    """
-    # SentencePiece never makes a control symbol from text, hence the split. What follows a mask
-    # without a space ("[MASK].") does not start a word: the bare word-start piece, which
-    # SentencePiece puts there, is dropped.
-    parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
-    tokens = tokenize(parts.flat_values)  # [all parts, (tokens)]
-    is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
-    glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
-    first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
-    dropped = tf.cast(glued & (first == space_id), tf.int64)  # Tokens to drop from each part.
-    tokens = keep(tokens, dropped, tokens.row_lengths())
-    masks = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.math.count_nonzero(is_later)], mask_id),
-        tf.cast(is_later, tf.int64),
-        validate=False,
-    )
-    joined = tf.concat([masks, tokens], axis=1)  # [all parts, (tokens)]
-    return parts.with_values(joined).merge_dims(1, 2)
-
-
-def pack_single(
-    tokens: tf.RaggedTensor, max_seq_length: int | tf.Tensor, cls_id: int, sep_id: int, pad_id: int
-) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch.
-
-    Takes tokens int32 [B, (tokens)]; gives input_word_ids, input_mask, input_type_ids int32 [B, S].
-    """
-    room = tf.cast(max_seq_length, tf.int64) - 2
-    kept = keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
-    column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
-    packed = tf.concat([cls_id * column, kept, sep_id * column], axis=1)
-    return _pad(packed, packed.row_lengths(), pad_id)
-
-
-def pack_pair(
-    first: tf.RaggedTensor,
-    second: tf.RaggedTensor,
-    max_seq_length: int | tf.Tensor,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int,
-) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either.
-
-    For shapes see `pack_single`.
-    """
-    has_second = tf.cast(second.row_lengths() > 0, tf.int64)
-    room = tf.cast(max_seq_length, tf.int64) - 2 - has_second
-    keep_first, keep_second = longest_first(first.row_lengths(), second.row_lengths(), room)
-    column = tf.ones([tf.cast(first.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
-    last_sep = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(has_second)], sep_id), has_second, validate=False
-    )
-    head = tf.concat([cls_id * column, keep(first, 0, keep_first), sep_id * column], axis=1)
-    packed = tf.concat([head, keep(second, 0, keep_second), last_sep], axis=1)
-    return _pad(packed, head.row_lengths(), pad_id)
-
-
-def longest_first(
-    first: tf.Tensor, second: tf.Tensor, room: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The lengths int64 [B] of two segments that are cut to `room` (int64 [B]) tokens together.
-
-    The longer one loses tokens, the second of equals: lengths 10 and 4, room 7 -> 4, 3.
-    """
-    fits = first + second <= room
-    cut_second = tf.minimum(second, tf.maximum(room - first, room // 2))
-    return tf.where(fits, first, room - cut_second), tf.where(fits, second, cut_second)
-
-
 def pack_segments(
     segments: Sequence[tf.RaggedTensor],
     max_seq_length: int | tf.Tensor,
@@ -181,9 +112,11 @@ def pack_segments(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit; see `pack_pair`.
+    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit, padded to the longest of
+    the batch. Empty segments after the first have no [SEP] either, and all have type 1: ALBERT
+    knows two types.
 
-    Segments after the first all have type 1: ALBERT knows two types.
+    Takes tokens int32 [B, (tokens)]; gives input_word_ids, input_mask, input_type_ids int32 [B, S].
     """
     lengths = tf.stack([segment.row_lengths() for segment in segments], axis=1)  # [B, N]
     later = tf.cast(lengths[:, 1:] > 0, tf.int64)

@@ -11,8 +11,8 @@ in `data_pipeline/tokenizers`; `checks.py` has no twin.
 | loading.load_tokenizer                  | graph.graph_tokenizer          | every_kind         |
 | alignment.align                         | graph_offsets.align_graph      | graph_offsets      |
 | encoding.encode_batch                   | text_graph.TextEncoder         | text_graph         |
-| encoding.encode_with_masks              | text_graph.tokenize_with_masks | text_graph         |
-| features.kept_lengths                   | text_graph.longest_first       | text_graph         |
+| encoding.encode_with_masks              | text_graph.TextEncoder         | text_graph         |
+| features.kept_lengths                   | text_graph.fair_lengths        | text_graph         |
 | features.fill_blank                     | choices.fill_blanks            | choices            |
 | squad_windows.make_windows              | windows.make_windows           | question_answering |
 | squad_windows.max_context               | windows.GraphWindows           | windows            |

@@ -52,7 +52,7 @@ class EncoderModule(tf.train.Checkpoint):
         vocabulary = tf.saved_model.Asset(loaded.vocabulary.vocab_file)
         if isinstance(loaded.vocabulary, WordPieceTokenizer):
             self.vocab_file = vocabulary
-            self.do_lower_case = tf.Variable(loaded.vocabulary.lower, trainable=False)
+            self.do_lower_case = tf.Variable(loaded.vocabulary.settings.lower, trainable=False)
         else:
             self.sp_model_file = vocabulary
 

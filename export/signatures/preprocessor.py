@@ -132,7 +132,7 @@ def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
         segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor = text.max_seq_length
     ) -> dict[str, tf.Tensor]:
         tokens = [segment.merge_dims(1, segment.ragged_rank) for segment in segments]
-        packed = text.pack_segments(tokens, seq_length)
+        packed = text.pack(*tokens, max_seq_length=seq_length)
         return pad_to_length(packed, segments[0].nrows(tf.int32), seq_length, text.pad_id)
 
     for ragged_rank, most in ((1, _MOST_SEGMENTS), (2, 2)):  # Only what was traced is saved.

@@ -28,14 +28,14 @@ def test_a_vocabulary_and_the_next_command(train, tmp_path, small_corpus):
     )
     assert code == 0 and "corpus: 100%" in errors
     tokenizer = load_tokenizer(f"{tmp_path}/v/spiece.model")
-    assert (tokenizer.lower, tokenizer.settings.rules) == (False, "plain")
+    assert (tokenizer.settings.lower, tokenizer.settings.rules) == (False, "plain")
     wrote, sample, following = shown.splitlines()
     assert wrote == (
         f"Wrote {tmp_path}/v/spiece.model: 48 pieces, fingerprint {tokenizer.fingerprint[:12]}."
     )
     assert sample.startswith("Sample: ") and len(sample.split()) > 10
     assert following == (
-        f"Next: python -m data_pipeline.create_pretraining_data --input='{tmp_path}/a.txt' "
+        f"Next: python -m data_pipeline.create_pretraining_data --input={tmp_path}/a.txt "
         f"--vocab_file={tmp_path}/v/spiece.model --input_format=lines --language=de "
         "--output_dir=DATA"
     )

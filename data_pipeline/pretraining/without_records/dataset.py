@@ -123,7 +123,7 @@ def pretraining_examples(
 def _sentences(text: bytes, language: str | None) -> list[str]:
     """The sentences of a document; its lines if there is no language to find them."""
     content = text.decode("utf-8", errors="replace")
-    return content.split("\n") if language is None else list(split_document(content, language))
+    return content.split("\n") if language is None else split_document(content, language)
 
 
 @tf.autograph.experimental.do_not_convert

@@ -94,8 +94,9 @@ class _HashTable:
 
     # Open addressing with linear probing, at most half full, so that few hashes are found in a
     # later slot than their first, and the loops below are short.
-    def __init__(self, size: int = _SMALLEST_TABLE) -> None:
-        self._hashes, self._entries = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    def __init__(self) -> None:
+        self._hashes = np.zeros(_SMALLEST_TABLE, np.uint64)
+        self._entries = np.zeros(_SMALLEST_TABLE, np.int32)
         self._count = 0
 
     def __len__(self) -> int:

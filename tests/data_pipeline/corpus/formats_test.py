@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from data_pipeline.corpus.blocks import read_blocks
-from data_pipeline.corpus.formats import FORMATS, Beginning, find_format
+from data_pipeline.corpus.formats import FORMATS, Beginning, examine
 from data_pipeline.errors import UserError
 
 
@@ -23,7 +23,7 @@ from data_pipeline.errors import UserError
 def test_formats_are_detected(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    assert find_format(str(path)).name == expected
+    assert examine(str(path), "auto", "text")[0].name == expected
 
 
 ENDS_INSIDE = [
@@ -40,23 +40,23 @@ NO_END_INSIDE = [
 def test_what_counts_as_the_end_of_a_sentence_inside_a_line(tmp_path, line):
     (tmp_path / "a.txt").write_text(line + "\n", encoding="utf-8")
     expected = "paragraphs" if line in ENDS_INSIDE else "lines"
-    assert find_format(str(tmp_path / "a.txt")).name == expected
+    assert examine(str(tmp_path / "a.txt"), "auto", "text")[0].name == expected
 
 
 @pytest.mark.parametrize("several, single, expected", [(2, 2, "lines"), (3, 2, "paragraphs")])
 def test_more_than_half_of_the_lines_decide(tmp_path, several, single, expected):
     lines = ["One here. Two there.", ""] * several + ["One here.", " "] * single
     (tmp_path / "a.txt").write_text("\n".join(lines))
-    assert find_format(str(tmp_path / "a.txt")).name == expected
+    assert examine(str(tmp_path / "a.txt"), "auto", "text")[0].name == expected
 
 
 @pytest.mark.parametrize("count, expected", [(500, "lines"), (501, "paragraphs")])
 def test_only_the_first_thousand_lines_are_looked_at(tmp_path, count, expected):
     lines = ["One."] * (1000 - count) + ["One. Two."] * count + ["One."] * 9000
     (tmp_path / "a.txt").write_text("\n\n".join(lines))
-    assert find_format(str(tmp_path / "a.txt")).name == expected
+    assert examine(str(tmp_path / "a.txt"), "auto", "text")[0].name == expected
     (tmp_path / "a.txt").write_text("\n\n".join(["One."] * 1000 + ["One. Two."] * 9000))
-    assert find_format(str(tmp_path / "a.txt")).name == "lines"
+    assert examine(str(tmp_path / "a.txt"), "auto", "text")[0].name == "lines"
 
 
 class Opened:

@@ -12,7 +12,7 @@ import pytest
 
 from data_pipeline.corpus import documents
 from data_pipeline.corpus.documents import Corpus, read_documents
-from data_pipeline.corpus.formats import find_format
+from data_pipeline.corpus.formats import examine
 from data_pipeline.corpus.parquet import JsonLines
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
@@ -138,7 +138,7 @@ def test_remote_files(texts):
     with storage.open_file(f"{folder}/a.parquet", "wb") as file:
         file.write((texts / "a.parquet").read_bytes())
     assert read(f"{folder}/*.parquet") == read(texts / "a.jsonl")
-    assert find_format(f"{folder}/a.parquet").name == "parquet"
+    assert examine(f"{folder}/a.parquet", "auto", "text")[0].name == "parquet"
 
 
 @pytest.mark.parametrize("dictionary", [False, True])

@@ -12,8 +12,3 @@ def test_all_are_counted_and_the_first_named():
     assert report.examples[0] == "a.jsonl:1: not JSON, skipped"
     assert report.examples[2] == "a.jsonl:3: odd"
     assert report.examples[-1] == "a.jsonl:20: not JSON, skipped"
-
-
-def test_reports_share_nothing():
-    ReadReport().add("odd", "a.txt")
-    assert ReadReport() == ReadReport() and not ReadReport().problems

@@ -125,11 +125,11 @@ def test_garbage_behind_good_text_is_found(tmp_path):
         read(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize("encoding, hint", [("latin-1", "LATIN1"), ("gb18030", "GB18030")])
+@pytest.mark.parametrize("encoding, hint", [("latin-1", ""), ("gb18030", ".*GB18030")])
 def test_other_encodings_get_the_command_that_converts(tmp_path, encoding, hint):
     text = "Il était là, déjà.\n你好，世界。\n" if encoding == "gb18030" else "Il était là, déjà.\n"
     (tmp_path / "a.txt").write_bytes((text * 30).encode(encoding))
-    with pytest.raises(UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1.*{hint}|LATIN1"):
+    with pytest.raises(UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1{hint}"):
         read(tmp_path / "a.txt")
 
 
@@ -137,20 +137,6 @@ def test_utf_16_without_a_mark(tmp_path):
     (tmp_path / "a.txt").write_bytes(TEXT.encode("utf-16-le"))
     with pytest.raises(UserError, match="UTF-16 without a mark at its start"):
         read(tmp_path / "a.txt")
-
-
-def test_a_few_bad_lines_are_warnings(tmp_path):
-    few = [b"d\xe9j\xe0", b"N\0L"]
-    many = [*few, b"bell \a"] * 20 + [b"A good line."] * 60
-    for content, count in ((few, 1), (many, 20)):  # All of few, not more than half of many.
-        (tmp_path / "a.txt").write_bytes(b"\n".join(content))
-        report = ReadReport()
-        [document] = read(tmp_path / "a.txt", report=report)
-        assert "d\ufffdj\ufffd" in document and "N L" in document
-        assert report.problems == {
-            "invalid UTF-8, replaced by U+FFFD": count,
-            "NUL bytes, replaced by spaces": count,
-        }
 
 
 @pytest.mark.parametrize("extension", ["", ".gz"])
@@ -199,15 +185,3 @@ def test_many_small_files_of_another_encoding(tmp_path):
     report = ReadReport()
     assert len(read(tmp_path / "*.txt", report=report)) == 20
     assert report.problems == {"invalid UTF-8, replaced by U+FFFD": 9}
-
-
-def test_one_long_line_of_no_text(tmp_path):
-    noise = np.random.default_rng(0).bytes(300_000).translate(None, b"\r\n")
-    (tmp_path / "a.txt").write_bytes(noise)
-    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d{3} kilobytes hold NUL"):
-        read(tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode("latin-1"))
-    with pytest.raises(UserError, match="a.txt is not UTF-8: 21 of 21 kilobytes"):
-        read(tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode() + b"\0")
-    assert len(read(tmp_path / "a.txt")) == 1, "one fault in a long line"

@@ -1,7 +1,5 @@
 """A disk and TensorFlow's file systems look alike; the disk needs no TensorFlow."""
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -83,14 +81,6 @@ def test_records_are_made_anywhere(folder, tmp_path, small_file, tokenizer):
     for path in record_folder.record_files(record_folder.read_manifest(str(tmp_path / "local"))):
         assert Path(path).read_bytes() == storage.read_bytes(f"{folder}/records/{Path(path).name}")
     assert len(list(records_of(f"{folder}/records"))) == manifest["num_records"]
-
-
-def test_making_records_needs_no_tensorflow():
-    """Its processes start in a fraction of a second and stay small."""
-    program = (
-        "import sys, data_pipeline.pretraining.creation; assert 'tensorflow' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_what_has_the_name_of_a_pattern_is_meant(tmp_path):

@@ -37,7 +37,7 @@ def reference_places(tokenizer, text):
         "".join(c for c in unicodedata.normalize("NFKD", x) if not unicodedata.combining(c))
         for x in text
     ]
-    single = [x.lower() for x in single] if tokenizer.lower else single
+    single = [x.lower() for x in single] if tokenizer.settings.lower else single
     best = np.zeros((len(text), len(joined)), int)
     step = np.zeros_like(best)
     for i in range(len(text)):
@@ -201,8 +201,3 @@ def test_pieces_of_a_range_of_characters(tokenizer):
     first, last = piece_range(pieces, 4, 4)
     assert first > last
     assert piece_range(pieces, 0, len(text) - 1) == (0, len(pieces.ids) - 1)
-
-
-def test_other_tokenizers_are_refused():
-    with pytest.raises(TypeError, match="expected a SentencePieceTokenizer or a WordPiece.*str"):
-        align("vocab.txt", "text")

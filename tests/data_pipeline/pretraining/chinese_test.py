@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf.pretrained.presets import get_preset
 from data_pipeline.corpus.documents import Corpus, read_documents
-from data_pipeline.corpus.formats import find_format
+from data_pipeline.corpus.formats import examine
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
 from tests.forked_programs import ENTRY_POINT
@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 def test_paragraphs_without_spaces_are_no_lines(folder):
     path = str(folder / "zh" / "a.txt")
-    assert find_format(path).name == "paragraphs"
+    assert examine(path, "auto", "text")[0].name == "paragraphs"
     found = [
         sentence
         for document in read_documents(Corpus(path, language="zh"))
@@ -53,7 +53,7 @@ def test_paragraphs_without_spaces_are_no_lines(folder):
     ]
     assert len(found) >= 80 * 6 and set(found) >= {SENTENCES[0], SENTENCES[-1]}
     (folder / "lines.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
-    assert find_format(str(folder / "lines.txt")).name == "lines"
+    assert examine(str(folder / "lines.txt"), "auto", "text")[0].name == "lines"
 
 
 def test_the_commands_of_the_documentation(folder, quick_python):

@@ -74,20 +74,6 @@ def test_memory_does_not_grow_with_the_blocks(
     assert (high - low) / (many - few) < 4000, f"{peaks}: its counts take 8 * 2,500 bytes"
 
 
-def test_blocks_of_another_run_are_not_taken_for_finished(
-    tmp_path, corpus_file, tokenizer, contents, create
-):
-    """Same folder, other seed, text or vocabulary rules."""
-    create(corpus_file, tmp_path / "whole", tokenizer, seed=2)
-    create(corpus_file, tmp_path / "a", tokenizer, seed=1)
-    partial = tmp_path / "b" / ".partial"
-    partial.mkdir(parents=True)
-    for path in (tmp_path / "a").glob("*.tfrecord"):
-        path.rename(partial / path.name)
-    create(corpus_file, tmp_path / "b", tokenizer, seed=2)
-    assert contents(tmp_path / "b") == contents(tmp_path / "whole")
-
-
 @pytest.fixture
 def start(tmp_path, corpus_file, tokenizer):
     """(name of the folder, *flags) -> the program as a process that leads a group of its own."""

@@ -3,7 +3,6 @@
 import collections
 import json
 import random
-from pathlib import Path
 
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.report import ReadReport
@@ -15,11 +14,9 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
-
-
-def test_groups_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, tokenizer):
+def test_groups_read_by_anyone_and_merged_in_any_order(
+    tmp_path, documents_text, tokenizer, contents
+):
     """What Beam does, without it: the folder is that of the local program to the byte."""
     for name, texts in {"a": documents_text[:90], "b": documents_text[:9]}.items():
         content = "\n\n".join(texts).encode("utf-8").replace(b"string", b"str\xffng")

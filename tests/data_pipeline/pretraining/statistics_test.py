@@ -16,7 +16,6 @@ from data_pipeline.pretraining.statistics import (
     read_label_counts,
     summary_table,
     table,
-    unigram_baseline,
     unigram_scores,
     unknown_warning,
 )
@@ -68,12 +67,12 @@ def test_tokens_that_pairs_hold_are_counted_once():
 
 def test_baseline_between_folders(records_dir):
     manifest = read_manifest(records_dir)
-    own = unigram_baseline(manifest, manifest)
+    own = unigram_scores(read_label_counts(manifest), read_label_counts(manifest))
     unigram = manifest["statistics"]["unigram"]
     assert own["top_id"] == unigram["top_id"]
     assert own["cross_entropy"] == pytest.approx(unigram["cross_entropy"])
     with pytest.raises(UserError, match="different vocabularies"):
-        unigram_baseline(manifest, {**manifest, "vocab_fingerprint": "0"})
+        pretraining_baselines(manifest, {**manifest, "vocab_fingerprint": "0"})
 
 
 def test_label_counts_travel_beside_the_records(tmp_path):
@@ -138,7 +137,7 @@ def test_baselines_of_the_sentence_objective(monkeypatch):
     assert baselines(0.5)["sentence_order_loss"] == (math.log(2), "ln 2")
 
 
-def test_unknown_pieces_are_warned_of_above_one_per_cent():
+def test_unknown_pieces_are_warned_of_above_five_per_cent():
     assert unknown_warning(0.0) == unknown_warning(0.05) == ""
     assert unknown_warning(0.0523).startswith("5.2% of the tokens are <unk>: the vocabulary does")
 

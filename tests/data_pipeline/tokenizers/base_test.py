@@ -89,7 +89,7 @@ def test_special_pieces_are_found_wherever_they_are(letters, vocab_file):
     assert letters.special_ids == (4, 1, 6, 5, 3)
     assert letters.is_word_start.tolist() == [i == 2 for i in range(8)]
     assert letters.fingerprint == hashlib.sha256(vocab_file.read_bytes()).hexdigest()
-    assert letters.content() == vocab_file.read_bytes() and letters.lower is False
+    assert letters.content() == vocab_file.read_bytes() and letters.settings.lower is False
 
 
 def test_many_texts_are_encoded_one_by_one(letters):

@@ -120,7 +120,7 @@ def test_what_transformers_writes_is_followed_or_harmless(tmp_path, name):
     roles = {"pad_token": SPECIAL[name][0], "unk_token": {"content": SPECIAL[name][1]}}
     files = {"tokenizer_config": SAVED[name], "special_tokens_map": roles}
     tokenizer = load_tokenizer(folder_with(tmp_path, name, **files, added_tokens={"[MASK]": 4}))
-    assert tokenizer.lower == SAVED[name]["do_lower_case"]
+    assert tokenizer.settings.lower == SAVED[name]["do_lower_case"]
     assert tokenizer.settings.strip_accents is True
 
 
@@ -231,23 +231,23 @@ def test_settings_that_were_written_are_missed(tmp_path, own):
     path = folder_with(tmp_path, "spiece.model", **{own: OWN[own]})
     with pytest.raises(UserError, match=f"tokenizer_settings.json is missing.*{own}.json"):
         load_tokenizer(path)
-    assert load_tokenizer(path, lower=False).lower is False  # Said by hand.
+    assert load_tokenizer(path, lower=False).settings.lower is False  # Said by hand.
     (tmp_path / f"{own}.json").write_text('{"format": "of another program"}')
-    assert load_tokenizer(path).lower is True
+    assert load_tokenizer(path).settings.lower is True
 
 
 def test_settings_belong_to_one_vocabulary(tmp_path):
     path = folder_with(tmp_path, "vocab.txt")
     stored = tmp_path / "tokenizer_settings.json"
     stored.write_bytes(load_tokenizer(path, lower=False).settings_json())
-    assert load_tokenizer(path).lower is False
+    assert load_tokenizer(path).settings.lower is False
     (tmp_path / "vocab.txt").write_text(Path(path).read_text("utf-8") + "one_more\n", "utf-8")
     with pytest.raises(
         UserError, match=r"vocab.txt is not the vocabulary that .*settings.json was"
     ):
         load_tokenizer(path)
     stored.write_text('{"lower": false, "rules": "google"}')  # Of an earlier version.
-    assert load_tokenizer(path).lower is False
+    assert load_tokenizer(path).settings.lower is False
 
 
 def test_a_model_keeps_its_settings(tmp_path):

@@ -107,16 +107,6 @@ def test_any_text_with_masks_equals_python(encode, vocabulary, texts):
     assert_same(encode(texts, masks=True), encoding.encode_masked_batch(vocabulary, texts, 16))
 
 
-def test_longest_first_equals_popping_one_by_one():
-    cases = list(itertools.product(range(14), range(14), range(5, 16)))
-    first, second, room = (np.array(column, np.int64) for column in zip(*cases))
-    kept_first, kept_second = text_graph.longest_first(first, second, room)
-    for index, (a, b, fits) in enumerate(cases):
-        while a + b > fits:
-            a, b = (a - 1, b) if a > b else (a, b - 1)
-        assert (kept_first[index], kept_second[index]) == (a, b), cases[index]
-
-
 def test_pads_to_the_longest_of_the_batch_and_never_beyond_the_limit(encode):
     assert encode(["cat", "the cat"])["input_mask"].shape[1] < 16
     inputs = encode(["the cat " * 99, "the"])
@@ -152,8 +142,9 @@ def pop_one_by_one(lengths, room):
 
 
 def test_several_segments_are_cut_as_by_popping_one_by_one():
-    lengths = [*itertools.product(range(5), repeat=3), (10, 4, 1), (0, 30, 7)]
-    for room in (1, 4, 5, 8):
+    threes = [*itertools.product(range(5), repeat=3), (10, 4, 1), (0, 30, 7)]
+    pairs = [*itertools.product(range(14), repeat=2)]
+    for lengths, room in itertools.product((threes, pairs), (1, 4, 5, 8)):
         found = text_graph.fair_lengths(
             tf.constant(lengths, tf.int64), tf.fill([len(lengths)], tf.constant(room, tf.int64))
         )
@@ -173,20 +164,3 @@ def test_segments_are_packed_in_a_row():
         [0] * 4 + [1] * 5,
         [0, 0, 0, 1, 1] + [0] * 4,
     ]
-
-
-@settings(max_examples=8, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4))
-def test_one_or_two_segments_are_single_texts_and_pairs(pairs):
-    first, second = (
-        tf.ragged.constant([[5] * pair[n] for pair in pairs], tf.int32, ragged_rank=1)
-        for n in (0, 1)
-    )
-    sizes = 11, 2, 3, 0
-    for segments, expected in (
-        ([first, second], text_graph.pack_pair(first, second, *sizes)),
-        ([first], text_graph.pack_single(first, *sizes)),
-    ):
-        packed = text_graph.pack_segments(segments, *sizes)
-        for name, value in expected.items():
-            np.testing.assert_array_equal(packed[name], value)

@@ -44,13 +44,6 @@ def test_golden_lines(lower):
     assert GraphWordPieceTokenizer(python_face).tokenize(tf.constant(texts)).to_list() == ids
 
 
-def test_faces_are_equal_on_thousands_of_lines(faces, lines):
-    python_face, graph_face = faces
-    found = graph_face.tokenize(tf.constant(lines[:2000]))
-    assert found.dtype == tf.int32
-    assert found.to_list() == python_face.encode_batch(lines[:2000])
-
-
 @pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.table)])
 @pytest.mark.parametrize("end", [0x5000, pytest.param(sys.maxunicode + 1, marks=pytest.mark.table)])
 def test_words_are_equal_on_every_code_point(lower, end):
@@ -105,15 +98,6 @@ def test_faces_are_equal_on_any_text(faces, texts):
     assert graph_face.tokenize(tf.constant(texts)).to_list() == expected
 
 
-def test_a_very_long_word_is_unknown(faces):
-    texts = ["s" * 200, "s" * 201, "你" * 300, "é" * 200]
-    python_face, graph_face = faces
-    found = graph_face.tokenize(tf.constant(texts)).to_list()
-    assert found == [python_face.encode(text) for text in texts]
-    assert [len(ids) for ids in found] == [200, 1, 300, 200]
-    assert found[1] == [python_face.unk_id]
-
-
 def test_bytes_that_are_no_text_go_away(faces):
     python_face, graph_face = faces
     [found] = graph_face.tokenize(tf.constant([b"a\xff\xfe b"])).to_list()
@@ -129,7 +113,4 @@ def test_word_starts(faces):
 def test_bad_vocabularies_are_named(tmp_path):
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match=r"vocab.txt is not a WordPiece vocabulary"):
-        WordPieceTokenizer(str(tmp_path / "vocab.txt"))
-    (tmp_path / "vocab.txt").write_text("a\nb\n[CLS]\n")
-    with pytest.raises(UserError, match=r"vocab.txt has no piece \[PAD\], \[UNK\], \[SEP\]"):
         WordPieceTokenizer(str(tmp_path / "vocab.txt"))

@@ -1,7 +1,6 @@
 """Word by word equals sentence by sentence, for every model, text and rule."""
 
 import gzip
-import string
 import unicodedata
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.normalization import (
     combining_ranges,
-    normalize,
-    normalize_many,
     ranges_where,
     whitespace_ranges,
 )
@@ -74,7 +71,7 @@ def test_a_full_cache_is_emptied(tokenizer, lines, monkeypatch):
 
 def test_tables_grow(monkeypatch):
     monkeypatch.setattr(word_cache, "_SMALLEST_TABLE", 4)
-    table = word_cache._HashTable(4)
+    table = word_cache._HashTable()
     hashes = np.random.default_rng(0).integers(1, 1 << 63, 1000).astype(np.uint64)
     hashes[:500] = hashes[:500] << np.uint64(20) | np.uint64(3)  # All begin at one slot.
     for start in range(0, 1000, 100):
@@ -83,17 +80,10 @@ def test_tables_grow(monkeypatch):
     assert table.get(np.array([5, 7], np.uint64)).tolist() == [-1, -1]
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(TEXT, max_size=6), st.booleans())
-def test_normalizing_many_equals_one_by_one(texts, lower):
-    assert normalize_many(texts, lower) == [normalize(text, lower) for text in texts]
-
-
 def test_ranges_are_complete():
     assert list(combining_ranges()) == ranges_where(lambda c: unicodedata.combining(c) != 0)
     assert list(whitespace_ranges()) == ranges_where(str.isspace)
     assert all(word_cache._IS_SPACE[ord(c)] == c.isspace() for c in map(chr, range(128)))
-    assert not any(c.isspace() for c in string.printable if not word_cache._IS_SPACE[ord(c)])
 
 
 @pytest.mark.skipif(not PUBLISHED_MODEL.exists(), reason=f"SKIPPED: {SHARED} IS ABSENT")
