@@ -12,7 +12,12 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import formats, huggingface, native
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertClassifier, AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+)
 from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -97,6 +102,17 @@ def test_fine_tuned_heads_are_recognized(convert, tiny_config, tmp_path, make, k
     for left, right in zip(model.variables, copy.variables):
         if variable_name(right) not in lost:
             np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("kind", ["regression", "multiple_choice"])
+def test_a_head_of_one_output_is_read_back_as_what_it_is(convert, tiny_config, tmp_path, kind):
+    """A checkpoint of google-research does not say which of the two it has."""
+    one_output = {"regression": AlbertClassifier(tiny_config, 1)}
+    model = one_output.get(kind) or AlbertMultipleChoice(tiny_config)
+    native.save(model, str(tmp_path / "model"), {})
+    result = convert(f"--input={tmp_path}/model", f"--output={tmp_path}/out", "--format=google")
+    assert "outputs differ by 0.0e+00" in result.stdout
+    assert "taken for a regression" not in result.stdout + result.stderr
 
 
 def test_what_the_input_lacks_is_named(convert, tmp_path):
