@@ -138,27 +138,6 @@ def test_steps_of_sentence_transformers_are_named(convert, tmp_path):
     assert "vectors of sentences will be others: the first token's, Normalize\n" in result.stdout
 
 
-def test_a_projection_between_equal_sizes_is_kept(convert, tmp_path):
-    """config.json does not tell of it: its weights do."""
-    theirs = GOLDENS / "hf_tiny_equal" / "random"
-
-    def run(source, name, kind):
-        return convert(f"--input={source}", f"--output={tmp_path / name}", f"--format={kind}")
-
-    assert run(theirs, "native", "native").returncode == 0
-    assert "outputs differ by 0.0e+00" in run(tmp_path / "native", "back", "huggingface").stdout
-    before, after = (
-        safetensors.numpy.load_file(folder / "model.safetensors")
-        for folder in (theirs, tmp_path / "back")
-    )
-    assert before.keys() == after.keys()
-    for name, value in before.items():
-        np.testing.assert_array_equal(after[name], value)
-    refused = run(theirs, "google", "google")
-    assert refused.returncode == 2 and "projection" in refused.stderr
-    assert not (tmp_path / "google").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
