@@ -14,7 +14,6 @@ from albert_tf import AlbertConfig, AlbertPretrainer
 from albert_tf.errors import UserError
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenizers.loading import load_tokenizer
-from experiments.weights.accelerator import arrays_of
 from experiments.weights.folders import write_weights
 
 FLAGS = flags.FLAGS
@@ -38,7 +37,8 @@ def main() -> None:
     model = AlbertPretrainer(config)
     variables = {each.name: each for each in model.trainable_variables}
     names = [name for name in about["weights"] if name is not None]
-    arrays = arrays_of(Path(FLAGS.weights))
+    with np.load(FLAGS.weights) as file:
+        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
     if sorted(names) != sorted(variables) or len(arrays) != len(names):
         raise UserError(f"{FLAGS.weights} does not hold the weights of {FLAGS.compiled}.")
     for name, array in zip(names, arrays):
