@@ -124,7 +124,7 @@ def from_huggingface(
     """
     kind = values.get("model_type")
     if kind not in MODEL_TYPES:
-        reason = f": {_OTHERS[kind]}" if kind in _OTHERS else ""
+        reason = f": {_OTHERS[kind]}" if kind in tuple(_OTHERS) else ""
         raise UserError(
             f"{source}: model_type is {kind!r}, not one of {', '.join(MODEL_TYPES)}{reason}."
         )
@@ -141,7 +141,7 @@ def from_huggingface(
     ours = {**_DEFAULTS[kind], **ours}
     if kind in ("bert", "distilbert"):
         ours["embedding_size"] = ours["hidden_size"]
-    if ours["hidden_act"] not in HUGGINGFACE_ACTIVATIONS:
+    if ours["hidden_act"] not in tuple(HUGGINGFACE_ACTIVATIONS):
         known = ", ".join(HUGGINGFACE_ACTIVATIONS)
         raise UserError(f"{source}: hidden_act {ours['hidden_act']!r} is not one of {known}.")
     return {**ours, "hidden_act": HUGGINGFACE_ACTIVATIONS[ours["hidden_act"]]}

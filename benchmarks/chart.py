@@ -9,7 +9,6 @@ that the chart can be read on white and on black pages.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from benchmarks.tables import read_csv
 from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
@@ -56,12 +56,6 @@ class Panel:
     digits: int = 0
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, by the names in its header."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def library_bars(
     rows: list[dict[str, str]], which: str, case: str, column: str
 ) -> dict[str, tuple[float | None, ...]]:
@@ -79,10 +73,8 @@ def library_bars(
 
 def panels_of(folder: Path) -> list[Panel]:
     """The six panels of the chart, row by row."""
-    rows = read_rows(folder / "encoder.csv")
-    made = {
-        row["case"]: (float(row["MB/s"]),) for row in read_rows(folder / "pretraining_data.csv")
-    }
+    rows = read_csv(folder / "encoder.csv")
+    made = {row["case"]: (float(row["MB/s"]),) for row in read_csv(folder / "pretraining_data.csv")}
     records = {shown: made[name] for name, shown in PROGRAMS.items()}
 
     def rates(title: str, which: str, case: str) -> Panel:

@@ -22,7 +22,7 @@ from pathlib import Path
 from albert_tf import get_preset
 from albert_tf.analysis.costs import encoder_flops_per_token
 from benchmarks.encoder_cases import CASES, MODELS, Case
-from benchmarks.processes import PEERS, Measurement, Worker, take_turns
+from benchmarks.processes import PEERS, Measurement, Worker, installed, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 
@@ -104,11 +104,7 @@ def main() -> None:
     libraries = chosen(
         "libraries", FLAGS.libraries, {library.name: library for library in LIBRARIES}
     ).values()
-    wanted = [*with_versions(libraries, FLAGS.before), LIMIT]
-    workers = [worker for worker in wanted if worker.python(FLAGS.peers).exists()]
-    missing = [worker.name for worker in wanted if worker not in workers]
-    if missing:
-        print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
+    workers = installed([*with_versions(libraries, FLAGS.before), LIMIT], FLAGS.peers)
     rows: list[dict[str, object]] = []
     for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
         ask = functools.partial(case.request, which=which, precision=precision)

@@ -28,14 +28,14 @@ from typing import Any
 
 from albert_tf.pretrained.presets import get_preset
 from benchmarks.finetuning_files import Layout, Lines, Race, Squad
-from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables
+from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables, installed
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-_LEARNING_RATE, _DROPOUT, _EVAL_BATCH = 2e-5, 0.1, 64
+_LEARNING_RATE, _DROPOUT = 2e-5, 0.1
 # Fields of the architecture that all libraries have.
 _SHAPE = (
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
@@ -256,9 +256,7 @@ def main() -> None:
     output.mkdir(parents=True, exist_ok=True)
     cases = chosen("cases", FLAGS.cases, CASES)
     wanted = chosen("libraries", FLAGS.libraries, LIBRARIES)
-    libraries = {name: w for name, w in wanted.items() if w.python(FLAGS.peers).exists()}
-    if missing := [name for name in wanted if name not in libraries]:
-        print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
+    workers = installed(wanted.values(), FLAGS.peers)
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     config = get_preset(FLAGS.preset).replace(vocab_size=tokenizer.vocab_size).to_dict()
     done: dict[str, list[dict[str, object]]] = {}
@@ -266,7 +264,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             counts = case.copy_data(Path(FLAGS.data_dir), Path(folder))
             turns: dict[str, list[Turn]] = {}
-            for _, worker in itertools.product(range(FLAGS.rounds), libraries.values()):
+            for _, worker in itertools.product(range(FLAGS.rounds), workers):
                 if case.task in LACKING.get(worker.name, ()):
                     continue
                 try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from benchmarks.processes import PEERS, WORKERS, environment_variables
 from benchmarks.tables import print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -81,13 +82,15 @@ def run(
             subprocess.Popen(
                 [python, WORKER, kind, text, vocabulary, Path(folder) / str(i), *options],
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
                 text=True,
-                env=environment_variables(),
+                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             )
             for i in range(at_once)
         ]
-        results = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
+        shown = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise UserError(f"{' '.join((kind, *options))}: a worker failed, see above.")
+    results = [json.loads(each.splitlines()[-1]) for each in shown]
     return {name: max(result[name] for result in results) for name in results[0]}
 
 
@@ -174,6 +177,8 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
                 }
             )
             time.sleep(_SAMPLE_SECONDS)
+    if process.returncode:
+        raise UserError("The worker on a very large text failed, see above.")
     return rows
 
 

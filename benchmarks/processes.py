@@ -9,7 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,14 @@ class Worker:
         if not self.environment:
             return Path(sys.executable)
         return Path(peers) / self.environment / "bin" / "python"
+
+
+def installed(workers: Collection[Worker], peers: str) -> list[Worker]:
+    """The workers whose environment is there; a line is printed about the others."""
+    found = [worker for worker in workers if worker.python(peers).exists()]
+    if missing := [worker.name for worker in workers if worker not in found]:
+        print(f"Not installed under {peers}, left out: {', '.join(missing)}")
+    return found
 
 
 def environment_variables(folder: Path = ROOT) -> dict[str, str]:

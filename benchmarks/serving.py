@@ -30,7 +30,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import huggingface, native
 from albert_tf.finetuning.tasks.squad_scores import normalize_answer
 from albert_tf.pretrained.loading import locate
-from benchmarks.processes import PEERS, ROOT, Worker, turns_of
+from benchmarks.processes import PEERS, ROOT, Worker, installed, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
@@ -229,9 +229,7 @@ def main() -> None:
         batched[name] = dataclasses.asdict(scheduler)
         libraries.append(dataclasses.replace(worker, name=name))
     wanted = chosen("libraries", FLAGS.libraries, {worker.name: worker for worker in libraries})
-    workers = [worker for worker in wanted.values() if worker.python(FLAGS.peers).exists()]
-    if missing := [name for name, worker in wanted.items() if worker not in workers]:
-        print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
+    workers = installed(wanted.values(), FLAGS.peers)
     done: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for number, model_dir in enumerate(FLAGS.model_dirs):

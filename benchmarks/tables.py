@@ -1,4 +1,4 @@
-"""The cases of a benchmark that a flag chooses; its rows, printed and written as CSV."""
+"""The cases of a benchmark that a flag chooses; its rows, printed, written as CSV and read."""
 
 from __future__ import annotations
 
@@ -61,6 +61,12 @@ def print_rows(rows: Sequence[dict[str, object]]) -> None:
     for row in [header, *rows]:
         print("  ".join(f"{row[name]!s:{width}}" for name, width in widths.items()))
     print(flush=True)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by the names in its header."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, object]]) -> None:

@@ -10,7 +10,6 @@ libraries beside the bare gradient, see benchmarks.encoder --passes=training.
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from pathlib import Path
 
@@ -63,10 +62,6 @@ def _keep_batches(data: str, batch_size: int, path: str) -> None:
     np.savez(path, **tf.nest.map_structure(lambda *each: np.stack(each), *batches))
 
 
-def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
-    return case
-
-
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Benchmark")
@@ -104,7 +99,7 @@ def main() -> None:
                 }
                 measured = take_turns(
                     WORKERS,
-                    functools.partial(_same, case),
+                    lambda _, case=case: case,
                     peers="",
                     log=output / "workers.log",
                     starts=FLAGS.starts,

@@ -17,8 +17,6 @@ import collections
 import csv
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +25,13 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from albert_tf.config import AlbertConfig
 from benchmarks.finetuning_files import Record
-from benchmarks.processes import environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv
 from benchmarks.workers.finetuning_data import text_f1
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of
+from experiments.programs import run_program
 
 FLAGS = flags.FLAGS
 _BATCH = 16
@@ -41,21 +39,6 @@ _OWN_FLAGS = {
     "tsv": ["--pair_column=text2"],
     "regression": ["--pair_column=text2", "--label_column=number"],
 }
-
-
-def run_program(command: list[str], log: Path) -> None:
-    """Runs a command of fine-tuning to its end; CalledProcessError if it fails, with messages in
-    the log.
-    """
-    program = [sys.executable, "-m", "albert_tf.run_finetuning", *command]
-    with open(log, "a", encoding="utf-8") as messages:
-        subprocess.run(
-            program,
-            stdout=messages,
-            stderr=messages,
-            env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
-            check=True,
-        )
 
 
 def write_splits(real: RealTask, folder: Path, splits: dict[str, list[Record]]) -> list[str]:
@@ -135,7 +118,11 @@ def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> flo
     split = real.dev_splits[0] if real.copy else "predict"
     asked = write_splits(real, folder / "predict", {split: other})
     splits = [f"--splits={split}"] if real.copy else []
-    run_program([*task_flags(real, run), *asked, *splits, "--mode=predict"], folder / "log")
+    run_program(
+        "albert_tf.run_finetuning",
+        *(*task_flags(real, run), *asked, *splits, "--mode=predict"),
+        log=folder / "log",
+    )
     return score(real, real.labels.values(other), predicted(real, run))
 
 
@@ -144,14 +131,13 @@ def train(real: RealTask, records: list[Record], config_file: Path, folder: Path
     splits = {"train": records, **dict.fromkeys(real.dev_splits, records)}
     given = write_splits(real, folder / "train", splits)
     run_program(
-        [
-            *(*task_flags(real, folder / "run"), *given),
-            *(f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
-            *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
-            *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
-            "--fast=off",  # Compiling takes longer than such a model trains.
-        ],
-        folder / "log",
+        "albert_tf.run_finetuning",
+        *(*task_flags(real, folder / "run"), *given),
+        *(f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
+        *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
+        *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
+        "--fast=off",  # Compiling takes longer than such a model trains.
+        log=folder / "log",
     )
 
 

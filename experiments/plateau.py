@@ -12,10 +12,7 @@ share the trials: `taskset -c 0` with some of --trials, `taskset -c 1` with othe
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import statistics
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -24,11 +21,10 @@ from matplotlib.figure import Figure
 
 from albert_tf.checkpoints import native
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
-from benchmarks.processes import environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
-from data_pipeline.errors import UserError
 from experiments.plateau_starts import write_parts
+from experiments.programs import run_program
 
 FLAGS = flags.FLAGS
 Curve: TypeAlias = list[dict[str, float]]  # An evaluation each.
@@ -139,22 +135,14 @@ def main() -> None:
         plot(curves, Path(FLAGS.picture))
 
 
-def run_program(program: str, *command: str) -> None:
-    """Runs a program of this project to its end; its messages are on the screen."""
-    ended = subprocess.run(
-        [sys.executable, "-m", f"albert_tf.{program}", *command],
-        env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    if ended.returncode:
-        raise UserError(f"albert_tf.{program} failed, see above. Its flags: {shlex.join(command)}")
-
-
 def write_starts(folder: Path) -> None:
     """Writes a folder with a model folder for each start that a trial names."""
     new = folder.with_name(f"{folder.name}.new")  # Until all are there.
-    data = f"--train_data={FLAGS.train_data}"
-    output = f"--output_dir={new / INFORMED}"
-    run_program("make_starting_weights", "--preset=albert-small", data, output, "--overwrite")
+    run_program(
+        "albert_tf.make_starting_weights",
+        *("--preset=albert-small", f"--train_data={FLAGS.train_data}"),
+        *(f"--output_dir={new / INFORMED}", "--overwrite"),
+    )
     write_parts(new / INFORMED)
     new.rename(folder)
 
@@ -172,7 +160,7 @@ def train(trial: Trial, work: Path) -> Curve:
             command = [f"--config_file={config_file}", f"--output_dir={folder}", *flags_of(stage)]
             command += [f"--init_checkpoint={init}"] if init else []
             command.append(f"--eval_steps={stage.steps * len(trial.stages) // _EVALUATIONS}")
-            run_program("run_pretraining", *command, *trial.extra)
+            run_program("albert_tf.run_pretraining", *command, *trial.extra)
         folders.append(folder)
         init = folder / "model"
     return curve(trial.stages, folders)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import subprocess
 import sys
@@ -11,9 +10,8 @@ import time
 from pathlib import Path
 
 from albert_tf.training import run_folder
+from benchmarks.processes import environment_variables
 from data_pipeline.errors import UserError
-
-ROOT = Path(__file__).parents[1]
 
 
 def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
@@ -22,13 +20,11 @@ def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
     Raises:
       UserError: it failed.
     """
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_CPP_MIN_LOG_LEVEL": "3"}
     with open(log, "a", encoding="utf-8") if log else contextlib.nullcontext() as messages:
         print(f"$ {shown(module, *arguments)}", file=messages, flush=True)
         ended = subprocess.run(
             [sys.executable, "-m", module, *arguments],
-            env={**os.environ, **variables},
+            env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdout=messages,
             stderr=messages,
         )

@@ -7,15 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.tables import read_csv
 from data_pipeline.errors import UserError
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, none if it does not exist."""
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_csv(path) if path.exists() else []
 
 
 def append_row(path: Path, row: Mapping[str, object]) -> None:

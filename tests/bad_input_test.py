@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -63,25 +62,15 @@ def bad(tmp_path_factory, good) -> Path:
     (bad / "header.tsv").write_text("text\tlabel\n")
     (bad / "columns.tsv").write_text("text\tlabel\none\ta\ntwo\n")
     (bad / "names.tsv").write_text("sentence\tlabel\none\ta\n")
-    (bad / "utf8.tsv").write_bytes(b"text\tlabel\n\xff\xfe\ta\n")
-    (bad / "one_label.tsv").write_text("text\tlabel\none\ta\ntwo\ta\n")
-    (bad / "other_label.tsv").write_text("text\tlabel\none\ta\ntwo\tc\n")
     scores = [f"some text\t{i / 10}" for i in range(24)]
     (bad / "scores.tsv").write_text("\n".join(["text\tlabel", *scores, ""]))
     (bad / "text.json").write_text("no JSON")
     config = json.loads((good / "config.json").read_text())
     for name, change in (
-        ("heads", {"num_attention_heads": 3}),
-        ("layers", {"num_hidden_layers": 0}),
-        ("spelling", {"hidden_sise": 16}),
         ("vocabulary", {"vocab_size": 47}),
         ("short", {"max_position_embeddings": 16}),
-        ("endless", {"num_hidden_layers": 10**9}),
-        ("infinite", {"layer_norm_eps": math.inf}),
     ):
         (bad / f"{name}.json").write_text(json.dumps({**config, **change}))
-    (bad / "latin1.json").write_bytes(b'{"vocab_size": "\xe9"}')
-    (bad / "deep.json").write_text('{"x":' * 100_000)
     (bad / "spiece.model").write_text("no SentencePiece model")
 
     cut = bad / "cut_records"
@@ -217,13 +206,6 @@ CASES = [
     (PRETRAINING, {"eval_data": "{good}/other_records"}, "has 50 pieces, the model's"),
     (PRETRAINING, {"config_file": "{bad}/nowhere.json"}, "{bad}/nowhere.json does not exist"),
     (PRETRAINING, {"config_file": "{bad}/text.json"}, "{bad}/text.json"),
-    (PRETRAINING, {"config_file": "{bad}/heads.json"}, "num_attention_heads 3"),
-    (PRETRAINING, {"config_file": "{bad}/layers.json"}, "num_hidden_layers must be a positive"),
-    (PRETRAINING, {"config_file": "{bad}/endless.json"}, "num_hidden_layers must be at most"),
-    (PRETRAINING, {"config_file": "{bad}/infinite.json"}, "layer_norm_eps must be a positive"),
-    (PRETRAINING, {"config_file": "{bad}/latin1.json"}, "{bad}/latin1.json is not UTF-8"),
-    (PRETRAINING, {"config_file": "{bad}/deep.json"}, "{bad}/deep.json is nested too deeply"),
-    (PRETRAINING, {"config_file": "{bad}/spelling.json"}, "hidden_sise"),
     (PRETRAINING, {"config_file": "{bad}/vocabulary.json"}, "48 pieces, the model's vocab_size is"),
     (PRETRAINING, {"config_file": "{bad}/short.json"}, "longer than the model's 16 positions"),
     (PRETRAINING, {"config_file": None}, "no architecture is given. Pass --preset"),
@@ -264,11 +246,7 @@ CASES = [
     (CLASSIFIER, {"train_file": "{bad}/header.tsv"}, "{bad}/header.tsv holds a header row but no"),
     (CLASSIFIER, {"train_file": "{bad}/columns.tsv"}, "{bad}/columns.tsv:3: expected 2 tab"),
     (CLASSIFIER, {"train_file": "{bad}/names.tsv"}, "no column 'text'"),
-    (CLASSIFIER, {"train_file": "{bad}/utf8.tsv"}, "{bad}/utf8.tsv:2: the text is not UTF-8"),
-    (CLASSIFIER, {"train_file": "{bad}/one_label.tsv"}, "two are needed"),
-    (CLASSIFIER, {"dev_file": "{bad}/other_label.tsv"}, "label.tsv:3: found the label 'c', not"),
     (CLASSIFIER, {"vocab_file": "{good}/other_vocabulary/spiece.model"}, "has 50 pieces"),
-    (CLASSIFIER, {"max_seq_length": "64"}, "longer than the model's 32 positions"),
     (CLASSIFIER, {"init_checkpoint": None, "config_file": "{good}/config.json"}, "--vocab_file"),
     (CLASSIFIER, {"init_checkpoint": "bert-base"}, "an architecture without weights to download"),
     (CLASSIFIER, {"init_checkpoint": "albert-base-v3"}, "Did you mean 'albert-base-v2'?"),

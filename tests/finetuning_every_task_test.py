@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tensorflow as tf
 
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
@@ -31,14 +30,11 @@ def start(tmp_path_factory, few_words) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
+def quick(eager, monkeypatch):
     """Nothing is traced, which would take longer than the few batches, and the machine's rate is
     not measured, which takes a second.
     """
     monkeypatch.setattr(machine, "matmul_flops_per_second", lambda *given: 1e11)
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

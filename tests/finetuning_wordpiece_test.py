@@ -42,14 +42,7 @@ ALBERT = AlbertConfig(
 BERT = ALBERT.replace(embedding_size=16, parameter_sharing="none", num_hidden_layers=2)
 
 
-@pytest.fixture(autouse=True)
-def eager():
-    """Nothing is traced: it would take longer than the few batches."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
+@pytest.mark.usefixtures("eager")
 @pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run_functions_eagerly")
 @pytest.mark.parametrize(
     ("name", "config"),

@@ -222,6 +222,12 @@ def test_what_is_not_an_albert_is_not_read(tmp_path):
     task = json.loads((copied() / "task.json").read_text())["config"]
     change(folder / "task.json", config={**task, "activation": "tanh"})
     assert "activation 'tanh' has no counterpart here" in refused()
+    change(copied() / "task.json", config={**task, "num_classes": "3"})
+    assert "task.json has no num_classes or no dropout" in refused()
+    for name in ("config.json", "task.json"):
+        for other in ({"config": 3}, {"class_name": []}):
+            change(copied() / name, **other)
+            assert f"{name} does not hold a class with its configuration" in refused()
     (copied() / "model.weights.h5").rename(folder / "model.weights.json")
     assert "max_shard_size=None" in refused()
     (copied() / "task.weights.h5").write_bytes(b"no file of Keras")

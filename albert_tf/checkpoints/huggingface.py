@@ -186,9 +186,10 @@ def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     """
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
-    name = (values.get("architectures") or ["AlbertModel"])[0]
-    if name not in _MODELS:
-        if (stated := values.get("model_type", "albert")) not in _CLASSES:
+    names = values.get("architectures") or ["AlbertModel"]
+    name = names[0] if isinstance(names, list) else names
+    if name not in tuple(_MODELS):  # No dictionary: it may be a list, which has no hash.
+        if (stated := values.get("model_type", "albert")) not in tuple(_CLASSES):
             AlbertConfig.from_dict(values, path)  # Raises: it says which kinds are read.
         begin, classes = _CLASSES[stated]
         known = ", ".join(f"{begin}{end}" for end in classes)

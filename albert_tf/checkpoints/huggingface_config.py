@@ -55,12 +55,11 @@ def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
     {"0": "yes", "1": "no"} -> ["yes", "no"]
     """
     names = values.get("id2label") or {}
-    numbers = [str(number) for number in range(len(names))]
-    if not isinstance(names, dict) or names.keys() != set(numbers):
+    if not isinstance(names, dict) or names.keys() != {str(n) for n in range(len(names))}:
         raise UserError(f"{source}: id2label does not number its classes from 0 on: {names!r:.200}")
     if not all(isinstance(name, str) for name in names.values()):
         raise UserError(f"{source}: id2label has names that are not texts: {names!r:.200}")
-    return [names[number] for number in numbers]
+    return [names[str(n)] for n in range(len(names))]
 
 
 def num_classes(values: dict[str, Any], source: str = "config") -> int:

@@ -79,13 +79,12 @@ class KerasHub(Source):
 
     def config(self) -> AlbertConfig:
         assert self.config_file is not None
-        stored = read_json(self.config_file)
-        if stored.get("class_name") != "AlbertBackbone":
+        name, values = _read(self.config_file)
+        if name != "AlbertBackbone":
             raise UserError(
                 f"{self.config_file}: of KerasHub's presets those of AlbertBackbone are read, not "
-                f"of {stored.get('class_name')}."
+                f"of {name}."
             )
-        values = stored.get("config", {})
         missing = [theirs for theirs in _FIELDS.values() if theirs not in values]
         if missing:
             raise UserError(f"{self.config_file} lacks {', '.join(missing)}. Copy it again.")
@@ -101,7 +100,7 @@ class KerasHub(Source):
 
     def metadata(self) -> dict[str, Any]:
         path = os.path.join(self.path, _PREPROCESSOR_FILE)
-        values = read_json(path).get("config", {}) if tf.io.gfile.exists(path) else {}
+        _, values = _read(path) if tf.io.gfile.exists(path) else ("", {})
         return {"max_seq_length": values["sequence_length"]} if "sequence_length" in values else {}
 
     @property
@@ -113,8 +112,7 @@ class KerasHub(Source):
         path = os.path.join(self.path, TASK_FILE)
         if not tf.io.gfile.exists(path):
             return AlbertEncoder(config)
-        stored = read_json(path)
-        name, values = stored.get("class_name"), stored.get("config", {})
+        name, values = _read(path)
         if name not in _TASKS:
             raise UserError(f"{path}: the task {name} is not one of {', '.join(_TASKS)}.")
         if name == "AlbertMaskedLM":
@@ -123,9 +121,10 @@ class KerasHub(Source):
         if activation not in ("linear", "softmax", "sigmoid"):
             raise UserError(f"{path}: activation {activation!r} has no counterpart here.")
         several = activation == "sigmoid"
-        if not {"num_classes", "dropout"} <= values.keys():
+        number, rate = values.get("num_classes"), values.get("dropout")
+        if type(number) is not int or number < 1 or rate is None:
             raise UserError(f"{path} has no num_classes or no dropout. Copy it again.")
-        return AlbertClassifier(config, values["num_classes"], values["dropout"], several)
+        return AlbertClassifier(config, number, rate, several)
 
     def load(
         self,
@@ -217,6 +216,15 @@ def _check(model: AlbertModel, beside: Beside) -> str | None:
         f"{type(model).__name__} has no counterpart in KerasHub, which has {', '.join(_TASKS)} and "
         "the backbone alone. Use another format."
     )
+
+
+def _read(path: str) -> tuple[str, dict[str, Any]]:
+    """The class and the configuration of a Keras 3 object."""
+    stored = read_json(path)
+    name, values = stored.get("class_name"), stored.get("config")
+    if not isinstance(name, str) or not isinstance(values, dict):
+        raise UserError(f"{path} does not hold a class with its configuration. Copy it again.")
+    return name, values
 
 
 def _object(name: str, dtype: str | None, **config: Any) -> dict[str, Any]:

@@ -67,16 +67,22 @@ def _modes(path: str) -> list[str]:
     if found is None:
         keys = [key for key in sorted(config) if key.startswith("pooling_mode_") and config[key]]
         found = [re.sub("^pooling_mode_|_tokens?$", "", key) for key in keys] or "mean"
+    if not isinstance(found, (str, list)):
+        raise UserError(f"{path}: pooling_mode is {found!r:.80}, not a name. Copy it again.")
     return [found] if isinstance(found, str) else [str(mode) for mode in found]
 
 
 def _before_the_encoder(directory: str) -> list[str]:
     """Changes of a text before the tokenizer reads it, none of which is made here."""
     others, config = [], _read_if_there(directory, _PROMPTS_FILE)
+    prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not isinstance(name, str | None):
+        path = os.path.join(directory, _PROMPTS_FILE)
+        raise UserError(f"{path} does not hold its prompts by their names. Copy it again.")
     is_cased = _read_if_there(directory, _TOKENIZER_FILE).get("do_lower_case") is False
     if is_cased and _read_if_there(directory, *_LENGTH_FILES).get("do_lower_case"):
         others.append("do_lower_case")
-    if prompt := (config.get("prompts") or {}).get(config.get("default_prompt_name")):
+    if prompt := prompts.get(name):
         others.append(f"the prompt {prompt!r} before every text")
     return others
 

@@ -42,10 +42,8 @@ class PaddedLayout:
         # In packed rows a row's number is not its position, which is why the layout does this.
         return self.to_rows(self.to_padded(rows) + table[: self.sequence])
 
-    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-        """Rows [T, ...] at some positions, int32 [B, P] -> [B * P, ...]; None: all rows."""
-        if positions is None:
-            return rows
+    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Rows [T, ...] at some positions, int32 [B, P] -> [B * P, ...]."""
         starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]: 0, S, 2 S, ...
         return tf.gather(rows, tf.reshape(starts + positions, [-1]))
 
@@ -88,10 +86,8 @@ class PackedLayout(PaddedLayout):
         positions = tf.cast(self._places[:, 0], tf.int32) % self.sequence  # [T]
         return rows + tf.gather(table[: self.sequence], positions)
 
-    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Rows [T, width] at some positions, [B * P, width], zero at padding."""
-        if positions is None:
-            return rows
         with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
         return tf.gather(with_zero, super().gather_positions(self._row_of, positions))
 

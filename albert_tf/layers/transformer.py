@@ -90,9 +90,10 @@ class SharedTransformer(SizedLayer):
             # Only the last layer may leave tokens out: attention of the next one would need them.
             at = positions if number == last else None
             attended = attention(x, forward, at, seed=fold_in(layer_seed, 0))
+            kept = x if at is None else forward.layout.gather_positions(x, at)
             # Post-LN, as in BERT and the reference: the sum is normalized, not what goes into the
             # block. Written the other way, published weights would load and answer nonsense.
-            x = attention.norm(forward.layout.gather_positions(x, at) + attended)
+            x = attention.norm(kept + attended)
             x = feed_forward.norm(x + feed_forward(x, forward, seed=fold_in(layer_seed, 1)))
             outputs.append(x)
         return outputs

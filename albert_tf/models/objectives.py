@@ -206,10 +206,13 @@ class ReplacedTokensObjective:
 class ClassificationObjective:
     """Cross-entropy of one label out of C, for a text or a choice of texts."""
 
+    labels = "label_ids"
     losses: ClassVar = {"cross_entropy": "example_weights"}
     metrics = ("cross_entropy", "accuracy")
 
-    def __init__(self, model: AlbertClassifier | AlbertMultipleChoice) -> None:
+    def __init__(
+        self, model: AlbertClassifier | AlbertMultipleChoice | AlbertTokenClassifier
+    ) -> None:
         self.model = model
 
     def ratios(
@@ -217,7 +220,7 @@ class ClassificationObjective:
     ) -> dict[str, Ratio]:
         """Ratios by name; batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
         logits = self.model(batch, training=training, seed=seed)
-        labels, weights = batch["label_ids"], batch["example_weights"]
+        labels, weights = batch[self.labels], batch[self.losses["cross_entropy"]]
         return {
             "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
             "accuracy": weighted_mean(correct(logits, labels), weights),
@@ -267,27 +270,13 @@ class RegressionObjective:
         return {"squared_error": weighted_mean(error, batch["example_weights"])}
 
 
-class TokenClassificationObjective:
-    """Cross-entropy of one label out of C for each token that has one."""
+class TokenClassificationObjective(ClassificationObjective):
+    """Cross-entropy of one label out of C for each token that has one; batch: inputs,
+    `token_label_ids` int32 [B, S] and `token_weights` float32 [B, S].
+    """
 
+    labels = "token_label_ids"
     losses: ClassVar = {"cross_entropy": "token_weights"}
-    metrics = ("cross_entropy", "accuracy")
-
-    def __init__(self, model: AlbertTokenClassifier) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: inputs, `token_label_ids` int32 [B, S] and `token_weights` float32
-        [B, S].
-        """
-        logits = self.model(batch, training=training, seed=seed)
-        labels, weights = batch["token_label_ids"], batch["token_weights"]
-        return {
-            "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
-            "accuracy": weighted_mean(correct(logits, labels), weights),
-        }
 
 
 class SpanObjective:

@@ -78,18 +78,24 @@ def main() -> None:
     )
     saved = reported = time.monotonic()
     last = about["num_train_steps"]
-    with drawn(files, compiled, place, FLAGS.processes or (os.cpu_count() or 2) - 1) as data:
+    processes = FLAGS.processes or max(1, (os.cpu_count() or 2) - 1)
+    with drawn(files, compiled, place, processes) as data:
         while step < last:
             batch, place = next(data)
             figures, state = update(batch, state)
             step, now = step + 1, time.monotonic()
             is_last = FLAGS.max_minutes and now - began > 60 * FLAGS.max_minutes
-            if step % FLAGS.report_steps == 0:
+            reports = step % FLAGS.report_steps == 0
+            saves = is_last or step == last or now - saved > 60 * FLAGS.save_minutes
+            if reports or saves:
                 figures = np.array(figures)  # Waits for the device.
+                if not np.isfinite(figures).all():
+                    raise UserError(f"Update {step} is not finite; the last save is in {output}.")
+            if reports:
                 rate = FLAGS.report_steps / (time.monotonic() - reported)
                 reported = time.monotonic()
                 report(output, about, step, figures, rate)
-            if is_last or step == last or now - saved > 60 * FLAGS.save_minutes:
+            if saves:
                 save(output, about, state, [step, len(files), *place])
                 saved = time.monotonic()
             if is_last:
@@ -146,8 +152,6 @@ def _write(path: Path, arrays: list[np.ndarray]) -> None:
 
 def report(output: Path, about: dict[str, Any], step: int, figures: np.ndarray, rate: float):
     """A line on the screen and in log.csv; `rate` in updates a second."""
-    if not np.isfinite(figures).all():
-        raise UserError(f"Update {step} is not finite; the last save is in {output}.")
     size = about["batch_size"] * about["examples"]["max_seq_length"]
     row = {"step": step} | {name: f"{value:.4f}" for name, value in zip(about["figures"], figures)}
     row["tokens_per_second"] = f"{rate * size:.0f}"
@@ -218,7 +222,7 @@ def drawn(files: Sequence[str], compiled: Path, place: Place, processes: int) ->
 def draw(files: Sequence[str], compiled: str, unit: int) -> list[Batch]:
     """The batches of a file in a pass over all; in every pass files have another order."""
     about = json.loads(Path(compiled, "update.json").read_text())
-    tokenizer = load_tokenizer(str(next(Path(compiled).glob("*.model"))))
+    tokenizer = load_tokenizer(str(Path(compiled, about["vocab_file"])))
     settings = PretrainingSettings(**about["examples"])
     epoch, place = divmod(unit, len(files))
     order = np.random.default_rng((about["seed"], epoch)).permutation(len(files))

@@ -32,7 +32,7 @@ def define_flags() -> None:
 def main() -> None:
     compiled = Path(FLAGS.compiled)
     about = json.loads((compiled / "update.json").read_text())
-    tokenizer = load_tokenizer(str(next(compiled.glob("*.model"))))
+    tokenizer = load_tokenizer(str(compiled / about["vocab_file"]))
     config = AlbertConfig.from_json_file(str(compiled / "config.json"))
     model = AlbertPretrainer(config)
     variables = {each.name: each for each in model.trainable_variables}

@@ -8,7 +8,7 @@ A stage's flag file (stages/*.flags) serves as well.
 update.stablehlo    batch and state -> figures and new state; accelerator.py runs it
 state.npz           the state before the first update: weights, moments, number of the update
 update.json         batch size, updates, settings of the examples, what is what in the state
-spiece.model        the vocabulary
+spiece.model        the vocabulary, or vocab.txt
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def main() -> None:
         "num_train_steps": recipe.num_train_steps,
         "seed": FLAGS.seed,
         "examples": dataclasses.asdict(examples),
+        "vocab_file": tokenizer.STORED_NAME,
         "vocab_fingerprint": tokenizer.fingerprint,
     }
     with atomic_folders.replacing(FLAGS.output_dir) as folder:

@@ -115,24 +115,3 @@ def test_linear_is_null_in_the_reference():
     assert AlbertConfig.from_dict({"vocab_size": 5}).hidden_act == "gelu"
     with pytest.raises(UserError, match="unknown key 'xyz'. Known keys: vocab_size, embedding_s"):
         AlbertConfig.from_dict({"vocab_size": 5, "xyz": 1})
-
-
-def read_huggingface(tmp_path, **values) -> AlbertConfig:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "albert", **values}))
-    return AlbertConfig.from_json_file(str(path))
-
-
-def test_hugging_faces_file(tmp_path):
-    config = read_huggingface(tmp_path, hidden_size=64, hidden_act="gelu", bos_token_id=2)
-    assert (config.vocab_size, config.hidden_size, config.hidden_act) == (30000, 64, "gelu_erf")
-    assert read_huggingface(tmp_path).hidden_act == "gelu"
-    assert read_huggingface(tmp_path, hidden_act="gelu_pytorch_tanh").hidden_act == "gelu"
-    for values, message in (
-        ({"model_type": "gpt2"}, "model_type is 'gpt2', not one of albert, bert"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is"),
-        ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu_pytorch_tanh"),
-        ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "layer 15 is in another group"),
-    ):
-        with pytest.raises(UserError, match=message):
-            read_huggingface(tmp_path, **values)

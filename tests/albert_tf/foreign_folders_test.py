@@ -92,7 +92,10 @@ def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
         ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label does not number its classes from 0 on"),
         ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not texts"),
+        ({"id2label": 3}, "id2label does not number its classes from 0 on: 3"),
         ({"architectures": ["AlbertForTrees"]}, "architecture 'AlbertForTrees' is not one of"),
+        ({"architectures": [[]]}, "architecture [] is not one of"),
+        ({"architectures": 3}, "architecture 3 is not one of"),
     ],
 )
 def test_other_answers_are_refused(convert, tiny_config, tmp_path, values, message):

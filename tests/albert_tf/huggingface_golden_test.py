@@ -11,15 +11,12 @@ import tensorflow as tf
 from albert_tf import (
     AlbertClassifier,
     AlbertConfig,
-    AlbertEncoder,
     AlbertMultipleChoice,
     AlbertPretrainer,
     AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
 from albert_tf.checkpoints import huggingface
-from albert_tf.errors import UserError
 
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hf_tiny"
 MODELS = {
@@ -107,28 +104,3 @@ def test_written_files_equal_theirs(head, tmp_path):
         assert "classifier_dropout_prob" not in ours
     config.pop("classifier_dropout_prob")
     assert ours == config
-
-
-def test_a_bare_encoder_has_no_prefix(tmp_path):
-    encoder = load("pretraining").encoder
-    huggingface.save(encoder, str(tmp_path))
-    names = set(safetensors.numpy.load_file(tmp_path / "model.safetensors"))
-    assert "embeddings.word_embeddings.weight" in names and "pooler.bias" in names
-    copy = AlbertEncoder(AlbertConfig.from_json_file(str(tmp_path / "config.json")))
-    assert huggingface.load(copy, str(tmp_path)) == []
-    np.testing.assert_array_equal(copy.pooler.kernel, encoder.pooler.kernel)
-
-
-def test_mistakes(tmp_path, tiny_config):
-    with pytest.raises(UserError, match="holds none of model.safetensors"):
-        huggingface.load(AlbertEncoder(tiny_config), str(tmp_path))
-    (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(UserError, match="pytorch_model.bin, a pickle.*safe_serialization=True"):
-        huggingface.load(AlbertEncoder(tiny_config), str(tmp_path))
-    (tmp_path / "model.safetensors").write_bytes(b"no such file format")
-    with pytest.raises(UserError, match="model.safetensors is damaged"):
-        huggingface.load(AlbertEncoder(tiny_config), str(tmp_path))
-    with pytest.raises(UserError, match="AlbertSpanLabelerV2 has no counterpart"):
-        huggingface.save(AlbertSpanLabelerV2(tiny_config), str(tmp_path))
-    with pytest.raises(UserError, match="misshapen: albert.embeddings.LayerNorm.weight"):
-        huggingface.load(AlbertPretrainer(tiny_config), str(GOLDEN / "pretraining"))

@@ -280,30 +280,14 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"mode": "predict", "task": "race"}, "holds a model for {trained_on}, and --task=race"),
+        ({"mode": "predict", "task": "race"}, "holds a model for classification, and --task=race"),
         ({"mode": "eval", "task": "regression"}, "with the classes a, b, and --task=regr"),
-        ({"mode": "predict", "task": "mrpc"}, "with the classes a, b, and --task=mrpc has 0"),
-        ({"mode": "predict"}, "--predict_file is missing, and --task=tsv needs it"),
         ({"mode": "eval"}, "--dev_file is missing, and --task=tsv needs it"),
-        ({"mode": "train_and_eval"}, "--train_file is missing, and --task=tsv needs it"),
-        ({"mode": "train_and_eval", "task": "mrpc"}, "--data_dir is missing: the folder with the"),
-        (
-            {"mode": "predict", "output_dir": "{files}/new", "init_checkpoint": "{files}"},
-            "{files} is not a model folder: it holds no model.json. Pass the folder `model` that "
-            "run_pretraining or run_finetuning wrote.",
-        ),
-        ({"mode": "train_and_eval", "task": "ax"}, "--task=ax has nothing to be trained on"),
-        (
-            {"mode": "eval", "task": "mrpc", "text_column": "x"},
-            "--text_column means nothing to --task=mrpc",
-        ),
     ],
 )
-def test_what_does_not_go_together_is_refused(run, files, earlier, flags, message):
-    given = {name: value.format(files=files) for name, value in flags.items()}
-    code, _, errors = run(**given)
-    expected = message.format(files=files, trained_on="classification")
-    assert code == 2 and expected in errors and "Traceback" not in errors
+def test_what_does_not_go_together_is_refused(run, earlier, flags, message):
+    code, _, errors = run(**flags)
+    assert code == 2 and message in errors and "Traceback" not in errors
 
 
 def test_a_benchmark_reads_no_file_of_ones_own(run, files, save):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
+
+from benchmarks import pretraining_data
+from data_pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 TEXT = "\n\n".join("\n".join(f"Word {i} of line {j}." for j in range(9)) for i in range(60))
@@ -43,3 +47,10 @@ def test_making_records(tmp_path):
     assert "Model Garden" not in shown and "MB of memory" in shown
     rows = (tmp_path / "out" / "pretraining_data.csv").read_text().splitlines()
     assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 7
+
+
+def test_a_worker_that_fails_says_why(monkeypatch, capfd):
+    monkeypatch.setattr(pretraining_data, "FLAGS", types.SimpleNamespace(scratch=""))
+    with pytest.raises(UserError, match="ours masking=none: a worker failed, see above"):
+        pretraining_data.run(sys.executable, "ours", Path("text"), "nowhere.model", "masking=none")
+    assert "nowhere.model" in capfd.readouterr().err

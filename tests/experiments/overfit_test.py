@@ -73,7 +73,7 @@ def test_what_is_learned_is_scored_in_another_order(tmp_path, monkeypatch):
     Lines().write(lines, tmp_path / "superglue" / "COPA" / "train.jsonl")
     known: dict[str, int] = {}
 
-    def run_program(command, log):
+    def run_program(module, *command, log):
         folder = next(Path(c.split("=")[1]) for c in command if c.startswith("--data_dir"))
         run = next(Path(c.split("=")[1]) for c in command if c.startswith("--output_dir"))
         (run / "predictions").mkdir(parents=True, exist_ok=True)

@@ -94,7 +94,7 @@ def test_stages_follow_each_other_and_are_made_once(informed, tmp_path, monkeypa
     points = plateau.train(trial, tmp_path)
     assert plateau.train(trial, tmp_path) == points
     (program, one), (_, two) = commands
-    assert program == "run_pretraining"
+    assert program == "albert_tf.run_pretraining"
     assert json.loads(Path(one["config_file"]).read_text())["num_hidden_layers"] == 1
     assert json.loads(Path(two["config_file"]).read_text())["num_hidden_layers"] == 4
     assert (one["train_data"], two["train_data"]) == ("short", "long")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.checkpoints import google
 from albert_tf.config import AlbertConfig
@@ -12,10 +11,7 @@ from albert_tf.errors import UserError
 from albert_tf.models import (
     AlbertClassifier,
     AlbertEncoder,
-    AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
 
@@ -51,42 +47,6 @@ def test_missing_variables_are_listed_and_nothing_is_assigned(config):
 def test_sharing_that_the_reference_does_not_know(config):
     with pytest.raises(UserError, match="parameter_sharing='ffn' has no counterpart"):
         google.load(AlbertPretrainer(config.replace(parameter_sharing="ffn")), PREFIX)
-
-
-def test_written_names_and_shapes_are_the_references(config, tmp_path):
-    model = AlbertPretrainer(config)
-    google.load(model, PREFIX)
-    google.save(model, str(tmp_path / "model.ckpt"))
-    written = tf.train.load_checkpoint(str(tmp_path / "model.ckpt"))
-    reference = tf.train.load_checkpoint(PREFIX)
-    assert written.get_variable_to_shape_map() == reference.get_variable_to_shape_map()
-    for name in reference.get_variable_to_shape_map():
-        np.testing.assert_array_equal(written.get_tensor(name), reference.get_tensor(name))
-
-
-def test_the_heads_of_the_references_fine_tuned_models(config, tmp_path):
-    """Names and shapes as run_squad_v1, run_squad_v2 and run_race write them."""
-    expected = {
-        AlbertSpanLabeler: {"cls/squad/output_weights": [2, 32], "cls/squad/output_bias": [2]},
-        AlbertSpanLabelerV2: {
-            "start_logits/dense/kernel": [32, 1],
-            "start_logits/dense/bias": [1],
-            "end_logits/dense_0/kernel": [64, 32],
-            "end_logits/dense_0/bias": [32],
-            "end_logits/LayerNorm/gamma": [32],
-            "end_logits/LayerNorm/beta": [32],
-            "end_logits/dense_1/kernel": [32, 1],
-            "end_logits/dense_1/bias": [1],
-            "answer_class/dense_0/kernel": [64, 32],
-            "answer_class/dense_0/bias": [32],
-            "answer_class/dense_1/kernel": [32, 1],
-        },
-        AlbertMultipleChoice: {"output_weights": [1, 32], "output_bias": [1]},
-    }
-    for index, (model_class, heads) in enumerate(expected.items()):
-        google.save(model_class(config), str(tmp_path / str(index)))
-        shapes = tf.train.load_checkpoint(str(tmp_path / str(index))).get_variable_to_shape_map()
-        assert {name: shapes[name] for name in shapes if not name.startswith("bert/")} == heads
 
 
 def test_a_model_without_counterpart(config, tmp_path):

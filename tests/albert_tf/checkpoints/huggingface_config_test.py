@@ -10,7 +10,13 @@ from albert_tf.errors import UserError
 
 
 @pytest.mark.parametrize(
-    "theirs, ours", [("gelu_new", "gelu"), ("gelu", "gelu_erf"), ("relu", "relu")]
+    "theirs, ours",
+    [
+        ("gelu_new", "gelu"),
+        ("gelu_pytorch_tanh", "gelu"),
+        ("gelu", "gelu_erf"),
+        ("relu", "relu"),
+    ],
 )
 def test_activations_keep_their_function_not_their_name(tiny_config, theirs, ours):
     values = {**to_huggingface(tiny_config), "hidden_act": theirs, "bos_token_id": 7}
@@ -37,11 +43,13 @@ def test_unshared_layers_are_groups():
     "change, message",
     [
         ({"model_type": "gpt2"}, "model_type is 'gpt2', not one of albert, bert, electra"),
+        ({"model_type": ["bert"]}, "model_type is \\['bert'\\], not one of albert, bert, electra"),
         ({"position_embedding_type": "relative_key"}, "'relative_key' is not supported"),
         ({"position_embedding_type": None}, 'only "absolute": a model with it'),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads {'0': \\[1\\]} is not supported, only {}"),
         ({"quantization_config": {"bits": 8}}, "quantization_config .* not supported, only null"),
         ({"hidden_act": "swish"}, "c.json: hidden_act 'swish' is not one of gelu_pytorch_tanh, "),
+        ({"hidden_act": []}, "c.json: hidden_act \\[\\] is not one of gelu_pytorch_tanh, "),
         ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "layer 15 is in another group"),
     ],
 )

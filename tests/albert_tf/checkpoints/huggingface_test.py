@@ -137,21 +137,11 @@ def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
         HuggingFaceWeights(str(tmp_path))
 
 
-def test_an_identity_stands_where_there_is_no_projection(tiny_config, tmp_path):
-    config = tiny_config.replace(embedding_size=16)
-    model = models.AlbertPretrainer(config)
-    huggingface.save(model, str(tmp_path))
-    np.testing.assert_array_equal(tensors(tmp_path)[f"{PROJECTION}.weight"], np.eye(16))
-    np.testing.assert_array_equal(tensors(tmp_path)[f"{PROJECTION}.bias"], np.zeros(16))
-    assert huggingface.read_config(str(tmp_path)) == config
-    assert huggingface.load(models.AlbertPretrainer(config), str(tmp_path)) == []
-
-
 @pytest.mark.parametrize(
     "change",
     [
         {f"{PROJECTION}.bias": np.float32([0] * 15 + [1e-7])},
-        {f"{PROJECTION}.weight": np.eye(16, dtype=np.float32)[::-1].copy()},
+        {f"{PROJECTION}.weight": np.float32(np.eye(16) + 1e-7 * np.eye(16, k=1))},
     ],
     ids=["bias", "kernel"],
 )
@@ -162,14 +152,6 @@ def test_what_is_more_than_the_identity(tiny_config, tmp_path, change):
     assert huggingface.read_config(str(tmp_path)).always_project_embeddings
     with pytest.raises(UserError, match="is more than the identity.*always_project_embeddings"):
         huggingface.load(models.AlbertPretrainer(config), str(tmp_path))
-
-
-def test_a_missing_projection(tiny_config, tmp_path):
-    config = tiny_config.replace(embedding_size=16)
-    huggingface.save(models.AlbertPretrainer(config), str(tmp_path))
-    rewrite(tmp_path, **{f"{PROJECTION}.bias".replace(".", "__"): None})
-    with pytest.raises(UserError, match=f"lacks {PROJECTION}.bias, which .* always has"):
-        huggingface.read_config(str(tmp_path))
 
 
 def test_no_pickle_is_loaded(tiny_config, tmp_path):

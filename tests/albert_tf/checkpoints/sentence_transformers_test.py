@@ -74,6 +74,19 @@ def test_what_happens_to_texts_is_named(folder, files, expected):
 
 
 @pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        (PROMPTS, {"prompts": ["query: "], "default_prompt_name": "query"}),
+        (PROMPTS, {"prompts": {"query": "query: "}, "default_prompt_name": ["query"]}),
+        (POOLING, {"pooling_mode": 3}),
+    ],
+)
+def test_values_of_other_types(folder, name, values):
+    with pytest.raises(UserError, match=f"{name}.*Copy it again"):
+        read_pooling(folder({POOLING: {}, name: values}))
+
+
+@pytest.mark.parametrize(
     ("files", "expected"),
     [
         ({}, None),

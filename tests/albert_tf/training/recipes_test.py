@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import presets
@@ -37,7 +36,7 @@ def test_values_of_the_paper(name):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("pretrain_*.flags")))
-def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
+def test_it_starts(name, work, tmp_path, run_program, eagerly, monkeypatch, capfd):
     """With its preset made small, and one update of a small batch in place of its own; activations
     are computed again.
     """
@@ -60,13 +59,13 @@ def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
     }
     arguments = [f"--{key}={value}" for key, value in flags.items()]
     policy = keras.mixed_precision.global_policy()
-    tf.config.run_functions_eagerly(True)  # One update: tracing would take longer.
+    command = ["albert_tf.run_pretraining", f"--flagfile={CONFIGS / name}.flags", *arguments]
     try:
-        run_program("albert_tf.run_pretraining", f"--flagfile={CONFIGS / name}.flags", *arguments)
+        with eagerly():  # One update: tracing would take longer.
+            run_program(*command)
     except SystemExit as end:
         assert not end.code, capfd.readouterr().err
     finally:
-        tf.config.run_functions_eagerly(False)
         keras.mixed_precision.set_global_policy(policy)
     written = json.loads((tmp_path / "run" / "albert_config.json").read_text())
     if "preset" in flags_of(name):

@@ -23,6 +23,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.weights import accelerator, compile_update, tokens
 
 VOCABULARY = "albert_tf/weights/albert-small-en/spiece.model"
+WORDPIECE = "tests/goldens/wordpiece/vocab.txt"
 SETTINGS = PretrainingSettings(max_seq_length=16)
 STEPS, BATCH_SIZE = 6, 4
 RECIPE = ("--learning_rate=0.01", "--num_train_steps=6", "--num_warmup_steps=2")
@@ -51,6 +52,7 @@ def fixture_files(tmp_path, few_words):
     shutil.copy(VOCABULARY, folder)
     about = {"seed": 3, "batch_size": BATCH_SIZE, "num_train_steps": STEPS, "figures": ["loss"]}
     about |= {"examples": vars(SETTINGS), "weights": ["a", None], "inputs": {}}
+    about["vocab_file"] = "spiece.model"
     (folder / "update.json").write_text(json.dumps(about))
     np.savez(folder / "state.npz", np.zeros(2, np.float32), np.zeros(2, np.float32))
     return tmp_path
@@ -73,25 +75,50 @@ def test_a_pass_reads_every_file_once_with_other_masks_than_the_next(files):
     assert first["input_word_ids"].dtype == np.uint16
 
 
-def test_a_run_goes_on_where_it_was_saved(files, monkeypatch):
+def test_a_vocabulary_of_wordpiece(files):
+    compiled, path = files / "compiled", shutil.copy(WORDPIECE, files / "compiled")
+    about = json.loads((compiled / "update.json").read_text())
+    (compiled / "update.json").write_text(json.dumps({**about, "vocab_file": "vocab.txt"}))
+    tokenizer = load_tokenizer(str(path))
+    pages = [["the cat is here", "it is a cat", "the end"]] * 8
+    (files / "part.npz.xz").write_bytes(tokens.packed(tokenize(pages, tokenizer)))
+    first = accelerator.draw([str(files / "part.npz.xz")], str(compiled), 0)[0]
+    assert (first["input_word_ids"][:, 0] == tokenizer.cls_id).all()
+
+
+@pytest.fixture(name="run")
+def fixture_run(files, monkeypatch):
+    """(update, output, minutes, weights) -> a run by a made-up update, on a machine of one core."""
+    monkeypatch.setattr(accelerator.os, "cpu_count", lambda: 1)
+
+    def run(update, output, minutes=0, weights=None):
+        values = {"compiled": str(files / "compiled"), "tokens": f"{files}/*.xz", "processes": 0}
+        values |= {"output_dir": str(output), "max_minutes": minutes, "save_minutes": 1e9}
+        flags = type("Flags", (), {**values, "report_steps": 2, "weights": weights})
+        monkeypatch.setattr(accelerator, "FLAGS", flags)
+        monkeypatch.setattr(accelerator, "compiled_update", lambda *unused: update)
+        accelerator.main()
+
+    return run
+
+
+def test_weights_that_are_not_finite_are_not_saved(files, run):
+    for minutes, step in ((1e-9, 1), (0, 2)):  # By the time, and by the log.
+        with pytest.raises(accelerator.UserError, match=f"Update {step} is not finite"):
+            run(lambda batch, state: (np.array([np.nan]), state), files / "run", minutes)
+    assert not list((files / "run").iterdir())
+
+
+def test_a_run_goes_on_where_it_was_saved(files, run):
     seen = []
 
     def update(batch, state):
         seen.append(batch["input_word_ids"])
         return np.array([1.0]), [state[0] + 1, state[1] + batch["input_word_ids"].sum()]
 
-    monkeypatch.setattr(accelerator, "compiled_update", lambda *unused: update)
     whole, parts = files / "whole", files / "parts"
-
-    def run(output, minutes=0, weights=None):
-        values = {"compiled": str(files / "compiled"), "tokens": f"{files}/*.xz", "processes": 1}
-        values |= {"output_dir": str(output), "max_minutes": minutes, "save_minutes": 1e9}
-        flags = type("Flags", (), {**values, "report_steps": 2, "weights": weights})
-        monkeypatch.setattr(accelerator, "FLAGS", flags)
-        accelerator.main()
-
     for output, minutes in ((whole, 0), *[(parts, 1e-9)] * STEPS):
-        run(output, minutes)
+        run(update, output, minutes)
     assert len(seen) == 2 * STEPS
     assert all(map(np.array_equal, seen[:STEPS], seen[STEPS:]))
     first, second = (accelerator.load(output, {}, [""] * 2) for output in (whole, parts))
@@ -102,12 +129,12 @@ def test_a_run_goes_on_where_it_was_saved(files, monkeypatch):
     head, *rows = (whole / "log.csv").read_text().split()
     assert head == "step,loss,tokens_per_second" and [row[0] for row in rows] == [*"246"]
 
-    run(files / "third", 1e-9, weights=str(whole / "weights.npz"))
+    run(update, files / "third", 1e-9, weights=str(whole / "weights.npz"))
     with np.load(files / "third" / "weights.npz") as file:  # One more update than it began with.
         assert file["arr_0"].tolist() == [STEPS + 1] * 2
     shutil.copy(files / "part-0.npz.xz", files / "part-2.npz.xz")
     with pytest.raises(accelerator.UserError, match="are 3 files, and .*whole began with 2"):
-        run(whole)
+        run(update, whole)
 
 
 def test_missing_tokens_are_named(files, result_of):
@@ -123,7 +150,8 @@ def test_weights_are_collected_by_name(tiny_config, files, result_of):
     names = [each.name for each in model.trainable_variables]
     arrays = [np.random.rand(*each.shape) for each in model.trainable_variables]
     compiled = files / "compiled"
-    (compiled / "update.json").write_text(json.dumps({"weights": [*reversed(names), None]}))
+    about = {"weights": [*reversed(names), None], "vocab_file": "spiece.model"}
+    (compiled / "update.json").write_text(json.dumps(about))
     tiny_config.to_json_file(str(compiled / "config.json"))
     np.savez(files / "weights.npz", *(each.astype(np.float16) for each in reversed(arrays)))
     collected = result_of(
