@@ -173,11 +173,6 @@ def splits(chosen: Task) -> list[str]:
     return ["predict"] if FLAGS.predict_file else list(chosen.test_splits)
 
 
-def lengths() -> LengthSettings:
-    """The lengths at which texts are cut."""
-    return read(LengthSettings)
-
-
 def print_unused_lengths(used: LengthSettings, folder: str) -> None:
     """Prints which flags of lengths are given and differ from those that a model was trained with,
     which hold.
@@ -202,7 +197,7 @@ def check_training() -> None:
 
 def settings() -> FineTuningSettings:
     """The settings of a run."""
-    return read(FineTuningSettings, lengths=lengths())
+    return read(FineTuningSettings, lengths=read(LengthSettings))
 
 
 # Pairs of flags that decide the same.
