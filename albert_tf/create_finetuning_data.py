@@ -11,6 +11,8 @@ import shlex
 from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.training_examples import write_training_records
 from data_pipeline.command_line import flags, run_binary
+from data_pipeline.command_line.settings import read
+from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -33,7 +35,7 @@ def main() -> None:
         finetuning_flags.task(),
         finetuning_flags.task_data(),
         load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand()),
-        finetuning_flags.lengths(),
+        read(LengthSettings),
         FLAGS.output_dir,
         FLAGS.overwrite,
     )

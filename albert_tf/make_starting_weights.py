@@ -49,7 +49,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Counts words, sets weights, writes the model folder, prints the next command."""
-    if os.path.exists(FLAGS.output_dir) and not FLAGS.overwrite:
+    if storage.exists(FLAGS.output_dir) and not FLAGS.overwrite:
         raise UserError(
             f"--output_dir={FLAGS.output_dir} exists. Name a new folder, or pass --overwrite."
         )

@@ -95,7 +95,7 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
                 print(f"Finished before: {folder}", flush=True)
                 return done
             task = finetuning_flags.task()  # Its own settings may be searched.
-            model, settings = shared_flags.initial_model(), finetuning_flags.settings()
+            model, settings = read(InitialModel), finetuning_flags.settings()
             run = shared_flags.run_settings
             try:
                 teacher = read(Distillation)

@@ -91,7 +91,7 @@ def main() -> None:
 def train(devices: Devices) -> None:
     """Trains, saves the model folder, and prints the held-out figures."""
     data, distillation = pretraining_flags.data(), read(Distillation)
-    start = shared_flags.initial_model()
+    start = read(InitialModel)
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     settings = shared_flags.run_settings(pretraining_flags.recipe())
 

@@ -13,8 +13,8 @@ from albert_tf.keras_compat import keras
 from albert_tf.machine.targets import shapes_must_be_static
 from albert_tf.metrics import Scores
 from albert_tf.training.evaluation import evaluation_batch_size
+from albert_tf.training.steps import distributed
 from data_pipeline.finetuning.batches import Features, finetuning_dataset
-from data_pipeline.records.batches import host_rows
 
 _LOWEST = np.float32(-1e30)  # The logit of positions that a batch did not have.
 
@@ -35,7 +35,7 @@ class Predictor:
         make = functools.partial(
             finetuning_dataset, features, batch_size, training=False, static_shapes=is_static
         )
-        self._batches = _distribute(self._strategy, make, batch_size)
+        self._batches = distributed(self._strategy, make)
         # Batches have a few lengths; one trace, whose length is unknown, serves them all.
         self._step = tf.function(self._compute, autograph=False, reduce_retracing=True)
 
@@ -144,21 +144,3 @@ def rows_of_step(model: keras.Model, features: Features, batch_size: int) -> int
 def figure_name(split: str, score: str, splits: list[str]) -> str:
     """The name of a split's score among the figures of a run, see ScoreEvaluator."""
     return score if split == splits[0] else f"{split}_{score}"
-
-
-def _distribute(
-    strategy: tf.distribute.Strategy, make: functools.partial, batch_size: int
-) -> tf.distribute.DistributedDataset:
-    """Batches of which each replica gets its rows, in the order of replicas."""
-
-    def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        first, end = host_rows(batch_size, context)
-        replicas = context.num_replicas_in_sync // context.num_input_pipelines
-        dataset = make(input_context=context)
-        if replicas == 1:
-            return dataset
-        # Neighboring rows to one replica: `gather` puts them together again in their order.
-        # No row is dropped, as the replicas divide the batch; it keeps the shape static.
-        return dataset.rebatch((end - first) // replicas, drop_remainder=True)
-
-    return strategy.distribute_datasets_from_function(read)

@@ -27,7 +27,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
@@ -186,6 +186,7 @@ def evaluate(
         for note in task.remarks(features, evaluator.predictions[split], finetuned.labels):
             print(note)
     if is_chief(model.distribute_strategy):
+        storage.make_folder(output_dir)
         path = os.path.join(output_dir, "scores.json")
         atomic_files.write_json(path, {"task": task.name, "scores": scores})
         print(f"Scores: {path}")
@@ -211,11 +212,11 @@ def predict(
     has_better = checkpoint == "last" and best != own
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=False)
-        if split in task.dev_splits:  # An ensemble may be scored by what is stored.
-            task = task.scored_on(features)
+        # An ensemble may be scored by what is stored of a dev split.
+        scored = task.scored_on(features) if split in task.dev_splits else task
         outputs = Predictor(model, features, rows_of_step(model, features, batch_size))()
-        stored = task.keep(features, outputs)
-        answers[split] = task.answer(features, [stored])
+        stored = scored.keep(features, outputs)
+        answers[split] = scored.answer(features, [stored])
         if is_chief(model.distribute_strategy):
             name = f"{split}.last" if has_better else split
             path = predictions_path(output_dir, task.name, name)

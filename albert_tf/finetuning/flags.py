@@ -173,11 +173,6 @@ def splits(chosen: Task) -> list[str]:
     return ["predict"] if FLAGS.predict_file else list(chosen.test_splits)
 
 
-def lengths() -> LengthSettings:
-    """The lengths at which texts are cut."""
-    return read(LengthSettings)
-
-
 def print_unused_lengths(used: LengthSettings, folder: str) -> None:
     """Prints which flags of lengths are given and differ from those that a model was trained with,
     which hold.
@@ -202,7 +197,7 @@ def check_training() -> None:
 
 def settings() -> FineTuningSettings:
     """The settings of a run."""
-    return read(FineTuningSettings, lengths=lengths())
+    return read(FineTuningSettings, lengths=read(LengthSettings))
 
 
 # Pairs of flags that decide the same.
@@ -273,14 +268,16 @@ def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[No
     for _, *names in _EITHER:  # What is searched counts, not the other one of a recipe.
         if searched := variant.values.keys() & set(names):
             values |= {name: FLAGS[name].default for name in names if name not in searched}
-    before = {name: FLAGS[name].value for name in values}
+    before = {name: (FLAGS[name].value, FLAGS[name].present) for name in values}
     try:
         for name, value in values.items():
             FLAGS[name].value = value
+        for name in variant.values:  # Given, for the checks of flags that do nothing.
+            FLAGS[name].present = 1
         yield
     finally:
-        for name, value in before.items():
-            FLAGS[name].value = value
+        for name, (value, present) in before.items():
+            FLAGS[name].value, FLAGS[name].present = value, present
 
 
 def first_folder() -> str:

@@ -4,11 +4,11 @@ commands that come next.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.finetuning.evaluation import ScoreEvaluator
@@ -35,22 +35,6 @@ from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 
 
-@dataclasses.dataclass(frozen=True)
-class Origin:
-    """The origin of a fine-tuned model, for results.json; see `Result`.
-
-    Attributes:
-      preset: the published model that it began with; None: another.
-      init_sha256: hash of the initial weights; None: random ones.
-      trained_on: the split that was trained on, and the hash of its examples.
-    """
-
-    seed: int
-    preset: str | None
-    init_sha256: str | None
-    trained_on: Mapping[str, str]
-
-
 def conclude(
     task: Task,
     model: keras.Model,
@@ -58,7 +42,8 @@ def conclude(
     labels: Sequence[str],
     splits: Mapping[str, Split],
     output_dir: str,
-    origin: Origin,
+    trained_on: Mapping[str, str],
+    origin: Mapping[str, Any],
 ) -> list[Result]:
     """Scores the best model, and writes what the run has found; the scores of each dev split.
 
@@ -66,6 +51,8 @@ def conclude(
       model: as it is after the last step; takes the weights of the best one.
       evaluator: of `model` on the dev splits, which it has just evaluated.
       splits: examples of the dev splits, by name.
+      trained_on: the split that was trained on, and the hash of its examples.
+      origin: `seed`, `preset` and `init_sha256` of each Result.
     """
     writes = is_chief(model.distribute_strategy)  # All workers compute the same scores.
     last = os.path.join(output_dir, LAST_MODEL)
@@ -98,11 +85,9 @@ def conclude(
             best_on=task.dev_splits[0],
             best=Scored(_step_of(best), evaluator.scores[split], hash_of(best)),
             last=Scored(_step_of(last), last_scores[split], hash_of(last)),
-            seed=origin.seed,
-            preset=origin.preset,
-            data_sha256={**origin.trained_on, split: splits[split].sha256()},
-            init_sha256=origin.init_sha256,
+            data_sha256={**trained_on, split: splits[split].sha256()},
             notes=tuple(task.remarks(features, evaluator.predictions[split], labels)),
+            **origin,
         )
         for split, features in evaluator.features.items()
     ]

@@ -12,7 +12,7 @@ from albert_tf.distillation.teacher import Distillation, Learned
 from albert_tf.errors import UserError
 from albert_tf.finetuning.distillation import distilled
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.outcome import Origin, conclude, next_commands
+from albert_tf.finetuning.outcome import conclude, next_commands
 from albert_tf.finetuning.runs.results import Result
 from albert_tf.finetuning.runs.run_files import BEST_MODEL, LAST_MODEL, weights_sha256
 from albert_tf.finetuning.tasks.base import Task, TaskData
@@ -174,7 +174,6 @@ def finetune(
     scored = {name: splits[name].sha256() for name in task.dev_splits}
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
-
     preset = _preset_of(start)
     # Right before the model, whose output layer then depends on nothing else.
     keras.utils.set_random_seed(settings.seed)
@@ -182,12 +181,13 @@ def finetune(
     learned, training = distilled(distillation, task, trained, training, tokenizer)
     evaluator = ScoreEvaluator(task, trained, dev, run.eval_batch_size)
     flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
-    trained_on = {task.train_split: training.sha256}
-    origin = Origin(settings.seed, preset, _weights_hash(start), trained_on)
+    hashes = {task.train_split: training.sha256}
+    origin = {"seed": settings.seed, "preset": preset, "init_sha256": _weights_hash(start)}
     results: list[Result] = []
 
     def score_and_write() -> None:
-        results.extend(conclude(task, trained, evaluator, labels, splits, run.output_dir, origin))
+        found = conclude(task, trained, evaluator, labels, splits, run.output_dir, hashes, origin)
+        results.extend(found)
 
     run_experiment(
         Experiment(

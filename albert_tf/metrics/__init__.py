@@ -1,6 +1,5 @@
 """Scores of finished predictions, by scikit-learn and scipy; a table says which a task has."""
 
-from albert_tf.metrics.classification import classification_scores
 from albert_tf.metrics.scorers import (
     SCORED_GLUE_TASKS,
     SCORERS,
@@ -17,7 +16,6 @@ __all__ = [
     "SCORERS",
     "Scorer",
     "Scores",
-    "classification_scores",
     "glue_score",
     "glue_task_score",
     "is_better",

@@ -55,12 +55,3 @@ def matthews_corrcoef(labels: Labels, predictions: Labels) -> float:
     if len({*labels, *predictions}) == 1:
         return 0.0  # scikit-learn says so, too, with a warning.
     return float(sklearn.metrics.matthews_corrcoef(labels, predictions))
-
-
-def classification_scores(labels: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """The scores "accuracy" and "macro F1" in [0, 1], "Matthews correlation" in [-1, 1]."""
-    return {
-        "accuracy": accuracy(labels, predicted),
-        "macro F1": f1_macro(labels, predicted),
-        "Matthews correlation": matthews_corrcoef(labels, predicted),
-    }

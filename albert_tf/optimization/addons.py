@@ -15,13 +15,10 @@ from albert_tf.optimization.base import DEFAULT_EXCLUSIONS
 def addons_lamb(
     learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
     weight_decay_rate: float = 0.01,
-    global_clipnorm: float | None = 1.0,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-6,
+    **settings: Any,
 ) -> keras.optimizers.legacy.Optimizer:
     """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does; a UserError where
-    Addons is not installed. Arguments: see AdamFamily.
+    Addons is not installed. settings: Addons' own, such as `beta_1` or `global_clipnorm`.
     """
     try:
         import tensorflow_addons as tfa
@@ -51,10 +48,7 @@ def addons_lamb(
 
     return AddonsLAMB(
         learning_rate,
-        beta_1=beta_1,
-        beta_2=beta_2,
-        epsilon=epsilon,
         weight_decay=weight_decay_rate,
         exclude_from_weight_decay=list(DEFAULT_EXCLUSIONS),
-        global_clipnorm=global_clipnorm,
+        **settings,
     )

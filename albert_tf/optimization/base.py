@@ -13,9 +13,8 @@ from albert_tf.optimization import in_place
 from albert_tf.optimization.updates import (
     AdamSettings,
     adam_direction,
-    adamw_update,
+    adam_update,
     bias_corrections,
-    lamb_update,
     trust_ratio,
 )
 from albert_tf.variable_names import distinct, variable_name
@@ -40,7 +39,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         exclude_from_weight_decay: Sequence[str] = DEFAULT_EXCLUSIONS,
         learning_rate_factors: Sequence[tuple[str, float]] = (),
         global_clipnorm: float | None = 1.0,
-        name: str = "AdamFamily",
+        name: str | None = None,
         **kwargs: Any,
     ) -> None:
         """
@@ -63,7 +62,7 @@ class AdamFamily(keras.optimizers.Optimizer):
             raise ValueError("Keras's weight_decay decays all variables: use weight_decay_rate.")
         # Without None Keras would subtract a decay of 0 from every variable in every step.
         super().__init__(
-            name=name,
+            name=name or type(self).__name__,
             weight_decay=None,
             global_clipnorm=global_clipnorm,
             jit_compile=False,
@@ -131,9 +130,8 @@ class AdamFamily(keras.optimizers.Optimizer):
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
         # The formulas take tensors: given variables, they would read each one anew at every use.
-        update = lamb_update if adapts else adamw_update
         weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
-        updated = update(weights, gradient, old_m, old_v, step, rate, settings)
+        updated = adam_update(weights, gradient, old_m, old_v, step, rate, settings, adapts)
         for old, new in zip((variable, m, v), updated):
             old.assign(new)
 

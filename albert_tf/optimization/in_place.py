@@ -46,7 +46,7 @@ def update(
     settings: AdamSettings,
     adapts: bool,
 ) -> None:
-    """`lamb_update` if it `adapts`, or `adamw_update`, assigned to a variable and its moments."""
+    """`adam_update`, assigned to a variable and its moments."""
     # The norms of the trust ratio stand between two compiled parts: XLA sums on one core of a CPU.
     weights = tf.convert_to_tensor(variable)
     corrections = bias_corrections(step, weights, settings)

@@ -26,9 +26,6 @@ class AdamW(AdamFamily):
     the update. Arguments: see AdamFamily.
     """
 
-    def __init__(self, learning_rate: Any, name: str = "AdamW", **kwargs: Any) -> None:
-        super().__init__(learning_rate, name=name, **kwargs)
-
 
 @keras.utils.register_keras_serializable("albert_tf")
 class LAMB(AdamFamily):
@@ -42,16 +39,15 @@ class LAMB(AdamFamily):
         self,
         learning_rate: Any,
         exclude_from_layer_adaptation: Sequence[str] | None = None,
-        name: str = "LAMB",
         **kwargs: Any,
     ) -> None:
         """
         Args:
-          learning_rate, name, kwargs: see AdamFamily.
+          learning_rate, kwargs: see AdamFamily.
           exclude_from_layer_adaptation: regular expressions searched in variable names; None: those
             of `exclude_from_weight_decay`.
         """
-        super().__init__(learning_rate, name=name, **kwargs)
+        super().__init__(learning_rate, **kwargs)
         if exclude_from_layer_adaptation is None:
             exclude_from_layer_adaptation = self.exclude_from_weight_decay_patterns
         self.exclude_from_layer_adaptation = tuple(exclude_from_layer_adaptation)
@@ -83,16 +79,15 @@ class Muon(AdamFamily):
         learning_rate: Any,
         momentum: float = 0.95,
         matrices: Sequence[str] = MATRICES_OF_LAYERS,
-        name: str = "Muon",
         **kwargs: Any,
     ) -> None:
         """
         Args:
-          learning_rate, name, kwargs: see AdamFamily.
+          learning_rate, kwargs: see AdamFamily.
           momentum: share of the old momentum of a matrix in the new one; `beta_1` is AdamW's.
           matrices: regular expressions searched in variable names; those of rank 2 move by Muon.
         """
-        super().__init__(learning_rate, name=name, **kwargs)
+        super().__init__(learning_rate, **kwargs)
         self.momentum = momentum
         self.matrices = tuple(matrices)
 
@@ -141,11 +136,6 @@ def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, flo
     layers share counts as the highest of them. With 4 layers in 2 groups and decay 0.5: 1 for group
     1, 0.25 for group 0, 0.0625 for the embeddings.
     """
-    if not 0 < decay <= 1:
-        raise UserError(
-            f"layerwise learning rate decay {decay} does not lie in (0, 1]. Use 1 for one rate, or "
-            "less for smaller rates further down."
-        )
     parts = {"attention": config.num_attention_groups, "ffn": config.num_ffn_groups}
     if set(parts.values()) == {1}:
         raise UserError(

@@ -11,34 +11,17 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 
 
-def warmup_polynomial_decay(
-    step: tf.Tensor,
-    peak: float,
-    num_train_steps: int,
-    num_warmup_steps: int,
-    power: float = 1.0,
-    decay_after_warmup: bool = False,
-) -> tf.Tensor:
-    """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py): the
-    rate at a step, which counts from 0, float32 scalar. `power` 1 is a linear decay.
+@keras.utils.register_keras_serializable("albert_tf")
+class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py), as a
+    Keras schedule. `power` 1 is a linear decay.
 
     Peak 1, 4 steps of warm-up, 8 in all: 0 .25 .5 .75 .5 .375 .25 .125; with `decay_after_warmup`
     0 .25 .5 .75 1 .75 .5 .25.
     """
+
     # The reference's quirks: the first update of a warm-up has rate 0, and the decay begins at step
     # 0 too, so that the rate drops from `peak` to peak * (1 - warmup / train) after the warm-up.
-    step = tf.cast(step, tf.float32)
-    start = num_warmup_steps if decay_after_warmup else 0
-    done = tf.clip_by_value((step - start) / max(num_train_steps - start, 1), 0.0, 1.0)
-    decayed = peak * tf.pow(1.0 - done, power)
-    if num_warmup_steps == 0:
-        return decayed
-    return tf.where(step < num_warmup_steps, peak * step / num_warmup_steps, decayed)
-
-
-@keras.utils.register_keras_serializable("albert_tf")
-class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """`warmup_polynomial_decay`, whose arguments it takes, as a Keras schedule."""
 
     def __init__(
         self,
@@ -61,17 +44,19 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay_after_warmup = decay_after_warmup
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        return warmup_polynomial_decay(step, **self.get_config())
+        step = tf.cast(step, tf.float32)
+        start = self.num_warmup_steps if self.decay_after_warmup else 0
+        length = max(self.num_train_steps - start, 1)
+        done = tf.clip_by_value((step - start) / length, 0.0, 1.0)
+        decayed = self.peak * tf.pow(1.0 - done, self.power)
+        if self.num_warmup_steps == 0:
+            return decayed
+        risen = self.peak * step / self.num_warmup_steps
+        return tf.where(step < self.num_warmup_steps, risen, decayed)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {
-            "peak": self.peak,
-            "num_train_steps": self.num_train_steps,
-            "num_warmup_steps": self.num_warmup_steps,
-            "power": self.power,
-            "decay_after_warmup": self.decay_after_warmup,
-        }
+        return dict(vars(self))
 
 
 @keras.utils.register_keras_serializable("albert_tf")

@@ -37,7 +37,7 @@ class AdamSettings(NamedTuple):
     bias_correction: bool = False  # Adam's division by 1 - beta^step; the reference leaves it out.
 
 
-def adamw_update(
+def adam_update(
     weights: tf.Tensor,
     gradient: tf.Tensor,
     m: tf.Tensor,
@@ -45,32 +45,20 @@ def adamw_update(
     step: tf.Tensor,
     rate: tf.Tensor,
     settings: AdamSettings,
+    adapts: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One update of AdamW: the new weights, m and v.
+    """One update of AdamW, or of LAMB (You et al., ICLR 2020, first version) if it `adapts`: the
+    new weights, m and v. LAMB's direction is AdamW's, at a length that is `rate` times the norm of
+    the weights.
 
     m, v: the moments before the update, 0 before the first. step: scalar, number of this update,
     from 1. rate: scalar, the learning rate.
     """
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
+    if adapts:
+        rate = trust_ratio(weights, direction) * rate
     return descend(weights, direction, rate), m, v
-
-
-def lamb_update(
-    weights: tf.Tensor,
-    gradient: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    step: tf.Tensor,
-    rate: tf.Tensor,
-    settings: AdamSettings,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One update of LAMB (You et al., ICLR 2020, first version): AdamW's direction at a length that
-    is `rate` times the norm of the weights. Arguments and result: see `adamw_update`.
-    """
-    m, v = next_moments(gradient, m, v, settings)
-    direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
-    return descend(weights, direction, trust_ratio(weights, direction) * rate), m, v
 
 
 def muon_update(

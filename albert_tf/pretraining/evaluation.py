@@ -190,6 +190,11 @@ def evaluate_run(
       UserError: there is no such run, or no checkpoint came.
     """
     config, must_not_change = run_folder.read(run_dir)
+    if "task" in must_not_change:
+        raise UserError(
+            f"--output_dir={run_dir} is a run of fine-tuning, which has scores of its own. Name a "
+            "run of pre-training; --mode=eval of run_finetuning scores this one."
+        )
     # Runs of earlier versions do not say their objective.
     objective = must_not_change.get("objective", MaskedWords.name)
     if objective != MaskedWords.name:

@@ -7,12 +7,11 @@ import dataclasses
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer, AlbertSpanPretrainer, ReplacedTokenPretrainer
-from albert_tf.optimization import Recipe
+from albert_tf.optimization import Recipe, scale_recipe
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
 from albert_tf.pretraining.objectives import Pretrainer
 from albert_tf.training import starts
 from albert_tf.training.flags import chosen_vocabulary
-from albert_tf.training.optimizers import recipe_for_batch
 from albert_tf.training.settings import MAX_BATCH_SIZE
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import read
@@ -161,7 +160,12 @@ def recipe() -> Recipe:
             "num_warmup_steps", FLAGS.num_train_steps // _WARMUP_PART
         )
     recipe = Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
-    return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
+    made_for, batch_size = FLAGS.recipe_batch_size, FLAGS.train_batch_size
+    if made_for in (0, batch_size):
+        return recipe
+    scaled = scale_recipe(recipe, made_for, batch_size)
+    print(f"recipe for batches of {made_for}, scaled to {batch_size}: {scaled}")
+    return scaled
 
 
 def held_out() -> HeldOut:

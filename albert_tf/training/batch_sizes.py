@@ -58,11 +58,16 @@ class BatchSizes(Schedule):
         return batches
 
     def check(self, num_replicas: int, num_micro_batches: int) -> None:
-        """Raises UserError where one of several sizes cannot be divided equally."""
+        """Raises UserError where a size cannot be divided equally into micro-batches or, where it
+        changes, over replicas.
+        """
+        if min(self.values) < 1:
+            raise UserError(f"{self.flag} is not a positive number.")
         parts = num_replicas * num_micro_batches
         for size in self.values:
-            if not self.is_constant and size % parts:
+            if size % parts and (num_micro_batches > 1 or not self.is_constant):
+                given = self.flag if self.is_constant else f"{self.flag}: {size}"
                 raise UserError(
-                    f"{self.flag}: {size} is not divisible by {num_replicas} replica(s) times "
+                    f"{given} is not divisible by {num_replicas} replica(s) times "
                     f"--gradient_accumulation_steps={num_micro_batches}. Use multiples of {parts}."
                 )

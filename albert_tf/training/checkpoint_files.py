@@ -12,7 +12,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, storage
 
 _NAME = re.compile(r"step-(\d+)\.(?:index|data-\d{5}-of-\d{5})")
 _PART = re.compile(r"step-(\d+)\.data-\d{5}-of-(\d{5})")
@@ -31,19 +31,19 @@ def path_of(directory: str, step: int) -> str:
 
 def find(directory: str) -> list[int]:
     """The steps of the checkpoints in a folder, whole or not, in ascending order."""
-    matches = map(_NAME.fullmatch, _names_in(directory))
+    matches = map(_NAME.fullmatch, storage.names_in(directory))
     return sorted({int(match[1]) for match in matches if match})
 
 
 def whole(directory: str) -> list[int]:
     """The steps of the checkpoints in a folder that have their index, in ascending order."""
-    names = _names_in(directory)
+    names = storage.names_in(directory)
     return [step for step in find(directory) if f"step-{step}.index" in names]
 
 
 def missing(directory: str, step: int) -> str | None:
     """Name of a file that a step's checkpoint lacks: "step-4.index"; None where it is whole."""
-    names = set(_names_in(directory))
+    names = set(storage.names_in(directory))
     parts = [match for match in map(_PART.fullmatch, names) if match and int(match[1]) == step]
     count = int(parts[0][2]) if parts else 1
     wanted = [f"step-{step}.data-{part:05d}-of-{count:05d}" for part in range(count)]
@@ -97,7 +97,7 @@ def publish(directory: str, step: int, keep: int) -> None:
 
 def remove_unfinished(directory: str) -> None:
     """Removes the files that interrupted saves have left."""
-    names = _names_in(directory)
+    names = storage.names_in(directory)
     for match in filter(None, map(_LEFTOVER.fullmatch, names)):
         if f"step-{match[1]}.index" not in names:
             remove(directory, int(match[1]))  # Data that were already given their name.
@@ -110,13 +110,6 @@ def _unfinished_folder(directory: str, step: int) -> str:
 
 def remove(directory: str, step: int) -> None:
     """Removes a checkpoint, its index first: what is left after a kill is not taken for one."""
-    names = [name for name in _names_in(directory) if name.startswith(f"step-{step}.")]
+    names = [name for name in storage.names_in(directory) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: not name.endswith(".index")):
         tf.io.gfile.remove(os.path.join(directory, name))
-
-
-def _names_in(directory: str) -> list[str]:
-    """The names in a folder; empty if there is none."""
-    if not tf.io.gfile.isdir(directory):
-        return []
-    return [name.rstrip("/") for name in tf.io.gfile.listdir(directory)]

@@ -21,14 +21,6 @@ from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
 _LARGEST_EXPONENT = 709.0  # For a float; the loss of a model that has diverged may be larger.
-# A figure that follows from another: name -> (the other's name, the function of it).
-_DERIVED = {
-    "masked_lm_perplexity": (
-        "masked_lm_loss",
-        lambda loss: math.exp(min(loss, _LARGEST_EXPONENT)),
-    )
-}
-
 _POLL_SECONDS = 1.0
 
 
@@ -64,7 +56,7 @@ class Evaluator:
         names = dict.fromkeys(
             name for stepper, _ in self._parts for name in stepper.objective.metrics
         )
-        derived = [name for name, (source, _) in _DERIVED.items() if source in names]
+        derived = ["masked_lm_perplexity"] if "masked_lm_loss" in names else []
         return ("loss", *names, *derived)
 
     def __call__(self) -> dict[str, float]:
@@ -72,9 +64,9 @@ class Evaluator:
         figures: dict[str, float] = {}
         for stepper, batches in self._parts:
             figures = {**stepper.evaluate(batches), **figures}
-        for name, (source, compute) in _DERIVED.items():
-            if source in figures:
-                figures[name] = compute(figures[source])
+        if "masked_lm_loss" in figures:
+            exponent = min(figures["masked_lm_loss"], _LARGEST_EXPONENT)
+            figures["masked_lm_perplexity"] = math.exp(exponent)
         return {name: figures[name] for name in self.metrics}
 
 

@@ -22,7 +22,6 @@ from albert_tf.training.batch_sizes import BatchSizes
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.memory import check_training_memory
 from albert_tf.training.settings import RunSettings
-from albert_tf.training.steps import check_batch_size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,7 +168,6 @@ def check(experiment: Experiment) -> None:
             f"would see some of them twice. Use at most {data.num_examples}."
         )
     sizes.check(strategy.num_replicas_in_sync, num_parts)
-    check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
     check_training_memory(
         model.config, data.batch_size, num_parts, data.max_seq_length, strategy, sizes.flag
     )

@@ -72,14 +72,9 @@ def prepare_flagged_devices() -> Devices:
     return devices
 
 
-def initial_model() -> InitialModel:
-    """The architecture and the weights of the model flags."""
-    return read(InitialModel)
-
-
 def chosen_vocabulary() -> str:
     """--vocab_file, or else the vocabulary next to the weights of --init_checkpoint."""
-    return initial_model().chosen_vocabulary(FLAGS.vocab_file)
+    return read(InitialModel).chosen_vocabulary(FLAGS.vocab_file)
 
 
 # A value of a flag, and the flags that it makes useless.

@@ -10,7 +10,6 @@ from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertEncoder
 from albert_tf.pretrained.loading import locate, shipped_names
 from albert_tf.pretrained.presets import PRESETS, get_preset
 from data_pipeline.settings import Settings, setting
@@ -119,25 +118,21 @@ class InitialModel(Settings):
             self._repeat_positions(model)
 
     def _repeat_positions(self, model: keras.Model) -> None:
-        if self.repeat_positions:
-            repeat_positions(model.encoder, self.repeat_positions)
-
-
-def repeat_positions(encoder: AlbertEncoder, count: int) -> None:
-    """Makes the position embeddings from `count` on copies of those before.
-
-    count 3, 8 positions: 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1
-    """
-    # Training in short sequences leaves later positions as they began. Copies tell at least which
-    # tokens are near each other (Beltagy et al., Longformer, 2020).
-    table = encoder.embeddings.position_embeddings
-    size = table.shape[0]
-    if not 1 <= count <= size:
-        raise UserError(
-            f"--repeat_positions={count} does not lie between 1 and {size}, the positions of the "
-            "model. Give the length of the sequences that its weights were trained on."
-        )
-    table.assign(tf.gather(table, tf.range(size) % count))
+        """Makes the position embeddings from `repeat_positions` on, unless it is 0, copies of those
+        before: 3 of 8 positions, 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1.
+        """
+        # Training in short sequences leaves later positions as they began. Copies tell at least
+        # which tokens are near each other (Beltagy et al., Longformer, 2020).
+        if not (count := self.repeat_positions):
+            return
+        table = model.encoder.embeddings.position_embeddings
+        size = table.shape[0]
+        if count > size:
+            raise UserError(
+                f"--repeat_positions={count} does not lie between 1 and {size}, the positions of "
+                "the model. Give the length of the sequences that its weights were trained on."
+            )
+        table.assign(tf.gather(table, tf.range(size) % count))
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:

@@ -19,17 +19,17 @@ def check_training_memory(
     num_micro_batches: int,
     sequence_length: int,
     strategy: tf.distribute.Strategy,
-    given: str | None = None,
+    given: str,
 ) -> None:
     """Raises UserError when an update takes far more memory than there is, on CPUs; `batch_size` is
-    over all replicas, and `given` the flag that says so; None: --train_batch_size.
+    over all replicas, and `given` the flag that says so.
     """
     here = _replicas_here(strategy)
     num_parameters = sum(count_parameters(config).values()) * here
     size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
     needed = training_bytes(config, num_parameters, size, sequence_length)
     remedy = "Use a smaller one, more --gradient_accumulation_steps, or --recompute."
-    _check(given or f"--train_batch_size={batch_size}", needed, remedy)
+    _check(given, needed, remedy)
 
 
 def _replicas_here(strategy: tf.distribute.Strategy) -> int:

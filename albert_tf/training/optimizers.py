@@ -1,4 +1,4 @@
-"""The optimizer of a run, made from a dataclass of settings; recipes for other batch sizes."""
+"""The optimizer of a run, made from a dataclass of settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from albert_tf.optimization import (
     LAMB,
     AdamW,
     Muon,
-    Recipe,
     WarmupConstantDecay,
     WarmupPolynomialDecay,
     addons_lamb,
     layerwise_factors,
-    scale_recipe,
 )
 from albert_tf.training.settings import OptimizerSettings
 from albert_tf.training.steps import skip_bad_updates
@@ -84,14 +82,3 @@ def guard_updates(
     if is_half:
         return keras.mixed_precision.LossScaleOptimizer(optimizer)
     return skip_bad_updates(optimizer) if max_bad_steps else optimizer
-
-
-def recipe_for_batch(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
-    """The recipe scaled from batches of `made_for` sequences to `batch_size`, and printed; as it is
-    if `made_for` is 0.
-    """
-    if not made_for or made_for == batch_size:
-        return recipe
-    scaled = scale_recipe(recipe, made_for, batch_size)
-    print(f"recipe for batches of {made_for}, scaled to {batch_size}: {scaled}")
-    return scaled

@@ -25,11 +25,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import literal_paths
-from albert_tf.checkpoints.native import CONFIG_FILE
+from albert_tf.checkpoints.native import CONFIG_FILE, METADATA_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.training import checkpoint_files, starts
-from data_pipeline.files import atomic_files, lock
+from data_pipeline.files import atomic_files, lock, storage
 
 LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
@@ -58,7 +58,8 @@ def claim(
       must_not_change: settings that decide the batches, by name; a run is continued only with the
         same.
       overwrite: whether a run found in the folder is deleted.
-      allowed: names in starts.CHANGES with which a run is continued all the same.
+      allowed: names in starts.CHANGES with which a run is continued all the same; a run without a
+        checkpoint or a model, which begins anew, is with all of them.
 
     Returns:
       The lock, a context; it is released at the context's end, or when the process ends.
@@ -84,6 +85,9 @@ def claim(
             _check_model(run_dir, config, last_config)
             _check_unchanged(run_dir, must_not_change, before)
             changes = starts.changes_since_last(run_dir, flags, newest)
+            # Where nothing of the weights was kept, there is nothing that a change would not fit.
+            if not newest and not _holds_model(run_dir):
+                allowed = starts.CHANGES
             starts.check_changes(run_dir, changes, allowed)
         # RUN_FILE, which makes the folder a run, comes last. A start that is killed before leaves
         # _WRITTEN_FIRST at most, in which the next one may begin.
@@ -105,12 +109,15 @@ def holds_run(run_dir: str) -> bool:
     return tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE))
 
 
+def _holds_model(run_dir: str) -> bool:
+    """Whether there is a model folder in that of a run, whatever its name."""
+    paths = (os.path.join(run_dir, name, METADATA_FILE) for name in storage.names_in(run_dir))
+    return any(map(tf.io.gfile.exists, paths))
+
+
 def _names_in(run_dir: str) -> set[str]:
     """The names in a folder except leftovers of interrupted writes; empty without a folder."""
-    if not tf.io.gfile.exists(run_dir):
-        return set()
-    names = {name.rstrip("/") for name in tf.io.gfile.listdir(run_dir)}
-    return {name for name in names if not name.endswith(".partial")}
+    return {name for name in storage.names_in(run_dir) if not name.endswith(".partial")}
 
 
 def _empty(run_dir: str) -> None:

@@ -164,9 +164,7 @@ class LoopSettings(Settings):
 
         With periods of 10, 25 and 40 steps: 0 -> 10 -> 20 -> 25 -> 30 -> 40 -> 50.
         """
-        periods = [self.steps_per_loop, self.checkpoint_steps] + (
-            [self.eval_steps] if self.eval_steps else []
-        )
+        periods = filter(None, (self.steps_per_loop, self.checkpoint_steps, self.eval_steps))
         return min(self.num_train_steps, *(step - step % period + period for period in periods))
 
     def is_due(self, step: int, period: int) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from data_pipeline.files import atomic_files, sealed
+from data_pipeline.files import atomic_files, sealed, storage
 
 FOLDER = "starts"
 FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
@@ -71,10 +71,8 @@ def last_flags(run_dir: str) -> dict[str, Any]:
 
 def _numbers(folder: str) -> list[int]:
     """The numbers of the starts in a folder, in ascending order."""
-    if not tf.io.gfile.exists(folder):
-        return []
-    names = tf.io.gfile.listdir(folder)
-    return sorted(int(name[:4]) for name in names if re.fullmatch(r"\d{4}\.json", name))
+    names = storage.names_in(folder)
+    return [int(name[:4]) for name in names if re.fullmatch(r"\d{4}\.json", name)]
 
 
 def check_changes(

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras, require_keras_2
 from albert_tf.models.losses import EPSILON, Ratio
 from albert_tf.models.objectives import Batch, Objective, loss_denominators, total_loss
@@ -319,23 +318,29 @@ class Stepper:
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 
     def distribute(self, data: Data) -> Iterable[Batch]:
-        """Global batches, split over the replicas. Where several hosts read, each calls a function
-        with `input_context=` for its rows, but reads a dataset as a whole and uses its share.
-        """
-        if isinstance(data, tf.data.Dataset):
-            options = tf.data.Options()
-            options.experimental_distribute.auto_shard_policy = (
-                tf.data.experimental.AutoShardPolicy.DATA
-            )
-            return self.strategy.experimental_distribute_dataset(data.with_options(options))
+        """`distributed` over the strategy's replicas."""
+        return distributed(self.strategy, data)
 
-        def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            is_alone = context.num_input_pipelines == 1
-            dataset = data() if is_alone else data(input_context=context)
-            num_replicas = context.num_replicas_in_sync // context.num_input_pipelines
-            return _split_batches(dataset, num_replicas)
 
-        return self.strategy.distribute_datasets_from_function(read)
+def distributed(strategy: tf.distribute.Strategy, data: Data) -> Iterable[Batch]:
+    """Global batches, split over the replicas, neighboring rows to one of them. Where several hosts
+    read, each calls a function with `input_context=` for its rows, but reads a dataset as a whole
+    and uses its share.
+    """
+    if isinstance(data, tf.data.Dataset):
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = (
+            tf.data.experimental.AutoShardPolicy.DATA
+        )
+        return strategy.experimental_distribute_dataset(data.with_options(options))
+
+    def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        is_alone = context.num_input_pipelines == 1
+        dataset = data() if is_alone else data(input_context=context)
+        num_replicas = context.num_replicas_in_sync // context.num_input_pipelines
+        return _split_batches(dataset, num_replicas)
+
+    return strategy.distribute_datasets_from_function(read)
 
 
 def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
@@ -359,19 +364,6 @@ def skip_bad_updates(
     return keras.mixed_precision.LossScaleOptimizer(
         optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1
     )
-
-
-def check_batch_size(batch_size: int, num_replicas: int, num_micro_batches: int) -> None:
-    """Raises UserError for a batch that cannot be divided into equal micro-batches."""
-    counts = {"train_batch_size": batch_size, "gradient_accumulation_steps": num_micro_batches}
-    for name, count in counts.items():
-        if count < 1:
-            raise UserError(f"--{name}={count} is not a positive number.")
-    if num_micro_batches > 1 and batch_size % (num_replicas * num_micro_batches):
-        raise UserError(
-            f"--train_batch_size={batch_size} is not divisible by {num_replicas} replica(s) times "
-            f"--gradient_accumulation_steps={num_micro_batches}. Change one of them."
-        )
 
 
 @_not_converted

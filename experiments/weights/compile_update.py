@@ -66,7 +66,7 @@ def main() -> None:
     examples = read(PretrainingSettings, masking="dynamic", dupe_factor=1)
     examples.check_no_run_is_needed()
     tokenizer = load_tokenizer(shared_flags.chosen_vocabulary())
-    start, recipe = shared_flags.initial_model(), pretraining_flags.recipe()
+    start, recipe = read(InitialModel), pretraining_flags.recipe()
     config = start.config(tokenizer.vocab_size, examples.max_seq_length, "the examples")
     keras.utils.set_random_seed(FLAGS.seed)
     model = pretraining_flags.model(config, packed=False)

@@ -8,6 +8,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.pretraining import open_records, original_words
+from data_pipeline.files import atomic_files
 from tests.run_results import check_tensors
 
 MODULE = "albert_tf.make_starting_weights"
@@ -42,6 +43,10 @@ def test_from_records_to_a_run(work, tmp_path, config_file, result_of, pretrain,
     Path(tmp_path, "mine", "thesis.txt").touch()
     mine = result_of(MODULE, *arguments, f"--output_dir={tmp_path / 'mine'}", "--overwrite")
     assert mine.returncode == 2 and "mine holds no model, and is not replaced" in mine.stderr
+    remote = f"ram://{tmp_path.name}/start"
+    atomic_files.write_json(f"{remote}/{native.METADATA_FILE}", {})
+    there = result_of(MODULE, *arguments, f"--output_dir={remote}")
+    assert there.returncode == 2 and "start exists. Name a new folder" in there.stderr
     other = str(tmp_path / "other")
     same = result_of(MODULE, *arguments, f"--output_dir={other}", "--num_tokens=1000")
     assert same.returncode == 0

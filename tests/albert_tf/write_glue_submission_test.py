@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.finetuning.runs.glue_submission import FILES, OFFICIAL_COUNTS
+from albert_tf.finetuning.runs.glue_submission import FILES
 from albert_tf.finetuning.runs.run_files import predictions_path
 from albert_tf.finetuning.runs.series import RunScore, Series
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
@@ -18,7 +18,7 @@ PROGRAM = "albert_tf.write_glue_submission"
 def runs(tmp_path, monkeypatch) -> Path:
     """A folder with a run of each task, which has answered three examples; AX with MNLI's."""
     for name, file in FILES.items():
-        monkeypatch.setitem(OFFICIAL_COUNTS, name, 3)
+        monkeypatch.setitem(FILES, name, file._replace(num_examples=3))
         answers = [0.5, 5.25, 1.0] if file.labels is None else [file.labels[n] for n in (1, 0, 1)]
         task = "mnli" if file.task == "ax" else file.task
         path = predictions_path(str(tmp_path / "runs" / task), file.task, file.split)

@@ -21,6 +21,7 @@ from albert_tf.finetuning.runs.results import RESULTS_FILE, Result, read_results
 from albert_tf.training import run_folder, starts
 from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
+from data_pipeline.files import storage
 
 # Between the seeds of two attempts: the most that --seeds allows, so they take none of the series.
 _SEED_STRIDE = 1000
@@ -92,11 +93,8 @@ def attempt_seed(seed: int, attempt: int) -> int:
 def put_aside(folder: str) -> list[int]:
     """The numbers of the runs that were put aside for the one in a folder."""
     parent, name = os.path.split(folder.rstrip("/"))
-    parent = parent or "."
-    if not tf.io.gfile.exists(parent):
-        return []
-    pattern = re.compile(rf"{re.escape(name)}\.attempt-(\d+)/?")
-    matches = (pattern.fullmatch(other) for other in tf.io.gfile.listdir(parent))
+    pattern = re.compile(rf"{re.escape(name)}\.attempt-(\d+)")
+    matches = map(pattern.fullmatch, storage.names_in(parent or "."))
     return sorted(int(match[1]) for match in matches if match)
 
 

@@ -72,7 +72,7 @@ class Report:
 def write_report(output_dir: str, report: Report) -> None:
     """Writes and prints the table of an ensemble, and writes its JSON."""
     text = table_text(report)
-    atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text.encode("utf-8"))
+    atomic_files.write_text(os.path.join(output_dir, TABLE_FILE), text)
     json_records.write(os.path.join(output_dir, ENSEMBLE_FILE), VERSION, report)
     print(text, end="")
 
@@ -101,7 +101,7 @@ def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task
         table.writerow(
             [number, members[step.added].name, chosen.alone[step.added][task.key], *scores]
         )
-    atomic_files.write_bytes(os.path.join(output_dir, CURVE_FILE), text.getvalue().encode("utf-8"))
+    atomic_files.write_text(os.path.join(output_dir, CURVE_FILE), text.getvalue())
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes, numbers = figure.subplots(), range(1, len(chosen.steps) + 1)
@@ -114,9 +114,8 @@ def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    atomic_files.write_bytes(os.path.join(output_dir, PICTURE_FILE), picture.getvalue())
+    with atomic_files.writing(os.path.join(output_dir, PICTURE_FILE)) as file:
+        figure.savefig(file, format="png", dpi=120)
 
 
 def table_text(report: Report) -> str:

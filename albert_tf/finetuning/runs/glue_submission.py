@@ -59,8 +59,6 @@ _MATCHED, _MISMATCHED = "dev_matched", "dev_mismatched"
 _MIN_SCORE, _MAX_SCORE = 0.0, 5.0
 # One date for all archives: equal predictions give equal bytes.
 _DATE = (2020, 1, 1, 0, 0, 0)
-# Sizes of the official test sets, by file.
-OFFICIAL_COUNTS = {name: file.num_examples for name, file in FILES.items()}
 
 
 def submission_rows(name: str, predictions: Sequence[str | float]) -> list[str]:
@@ -151,16 +149,9 @@ def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
     return {name: read_predictions(path) for name, path in paths.items()}
 
 
-def write_submission(
-    path: str,
-    predictions: Mapping[str, Sequence[str | float]],
-    counts: Mapping[str, int] = OFFICIAL_COUNTS,
-) -> None:
-    """Writes the archive, atomically.
-
-    Args:
-      predictions: by the names of FILES, all eleven: label strings, numbers for STS-B.
-      counts: rows of each file; other than the official ones only to try smaller sets.
+def write_submission(path: str, predictions: Mapping[str, Sequence[str | float]]) -> None:
+    """Writes the archive, atomically. `predictions` are by the names of FILES, all eleven: label
+    strings, numbers for STS-B.
     """
     missing = [name for name in FILES if name not in predictions]
     unknown = [name for name in predictions if name not in FILES]
@@ -174,10 +165,10 @@ def write_submission(
     with zipfile.ZipFile(content, "w") as archive:
         for name, file in FILES.items():
             cells = submission_rows(name, predictions[name])
-            if len(cells) != counts[name]:
+            if len(cells) != file.num_examples:
                 raise UserError(
-                    f"{name} should have {counts[name]} predictions, one for each example of the "
-                    f"{file.split} set; received {len(cells)}. Predict the whole set."
+                    f"{name} should have {file.num_examples} predictions, one for each example of "
+                    f"the {file.split} set; received {len(cells)}. Predict the whole set."
                 )
             rows = [_HEADER, *(f"{index}\t{cell}" for index, cell in enumerate(cells))]
             info = zipfile.ZipInfo(name, _DATE)

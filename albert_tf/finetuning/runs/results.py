@@ -84,7 +84,7 @@ class _Results:
 def write_results(folder: str, results: Sequence[Result]) -> None:
     """Writes results.json and results.md, each atomically."""
     table = results_table(results)
-    atomic_files.write_bytes(os.path.join(folder, TABLE_FILE), table.encode("utf-8"))
+    atomic_files.write_text(os.path.join(folder, TABLE_FILE), table)
     # Last: a run that has it is finished.
     json_records.write(os.path.join(folder, RESULTS_FILE), VERSION, _Results(results))
 

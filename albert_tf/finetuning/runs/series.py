@@ -184,8 +184,7 @@ def run_series(
         table = _table(output_dir, finished, len(planned))
         if writes:
             json_records.write(os.path.join(output_dir, SERIES_FILE), VERSION, table)
-            text = table_text(table).encode("utf-8")
-            atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text)
+            atomic_files.write_text(os.path.join(output_dir, TABLE_FILE), table_text(table))
     if table is None:
         raise UserError(
             f"--output_dir={output_dir}: every run has diverged. Lower --learning_rate, or "

@@ -51,12 +51,9 @@ def write_predictions(
     for name, values in (probabilities or {}).items():
         columns.append((f"p({name})", values))
     names = [one_cell(name) for name, _ in columns]
-    if len(set(names)) < len(names) or len({len(values) for _, values in columns}) > 1:
-        lengths = ", ".join(f"{name}: {len(values)}" for name, values in columns)
-        raise ValueError(f"expected columns of one length and of different names; {lengths}")
-    rows = zip(*([_cell(value) for value in values] for _, values in columns))
+    rows = zip(*([_cell(value) for value in values] for _, values in columns), strict=True)
     text = "".join("\t".join(row) + "\n" for row in [names, *rows])
-    atomic_files.write_bytes(path, text.encode("utf-8"))
+    atomic_files.write_text(path, text)
 
 
 def read_predictions(path: str) -> list[str]:

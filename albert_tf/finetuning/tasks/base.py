@@ -3,8 +3,8 @@
     files -> read -> examples -> features -> rows -> model -> outputs
     outputs -> keep (what an ensemble needs) -> answer -> Predictions -> score, write
 
-Each form of task is a class: texts.py, choices.py, tagging.py, squad.py. A task of a benchmark is
-an object of one of them; table.py has them all by name.
+Each form of task is a class: texts.py, pairs.py, choices.py, tagging.py, squad.py. A task of a
+benchmark is an object of one of them; table.py has them all by name.
 """
 
 from __future__ import annotations

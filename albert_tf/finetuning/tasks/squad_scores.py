@@ -8,7 +8,6 @@ import string
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from albert_tf.errors import UserError
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -66,11 +65,6 @@ def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[s
     exact, f1 = [], []
     for question in examples.questions:
         golds = [answer.text for answer in question.answers]
-        if not golds:
-            raise UserError(
-                f"{examples.source}: question {question.id} has no answer, and scores of version "
-                "1.1 need one. Evaluate files with unanswerable questions as version 2.0."
-            )
         if question.id in predictions:
             exact.append(_best(exact_match, golds, predictions[question.id]))
             f1.append(_best(f1_v1, golds, predictions[question.id]))
@@ -101,11 +95,6 @@ class _Scored(NamedTuple):
 
 def _score_v2(examples: SquadExamples, predictions: Mapping[str, str]) -> _Scored:
     questions = [question for question in examples.questions if question.id in predictions]
-    if not questions:
-        raise UserError(
-            f"none of the {len(examples.questions)} questions of {examples.source} is among the "
-            f"{len(predictions)} predictions. Predict this file."
-        )
     exact, f1 = {}, {}
     for question in questions:
         # A gold answer such as "The" does not count; without any, "" is right.
@@ -142,12 +131,6 @@ def best_thresholds(
     `predictions` has a text for every question, as if each had an answer.
     """
     scored = _score_v2(examples, predictions)
-    missing = [question.id for question in scored.questions if question.id not in odds]
-    if missing:
-        raise UserError(
-            f"expected null odds for all {len(scored.questions)} predictions; {len(missing)} have "
-            f"none, such as {missing[0]}. Take both files from the same run."
-        )
     ordered = sorted(scored.questions, key=lambda question: odds[question.id])
     best = [_best_threshold(ordered, s, predictions, odds) for s in (scored.exact, scored.f1)]
     return Thresholds(*best[0], *best[1])

@@ -129,5 +129,5 @@ class TaggingTask(ScoredTask[TaggedPieces]):
             lines += ["\t".join(row) for row in zip(*columns)]
             lines.append("")
         written = f"{path}.conll"
-        atomic_files.write_bytes(written, ("\n".join(lines) + "\n").encode("utf-8"))
+        atomic_files.write_text(written, "\n".join(lines) + "\n")
         return [written]

@@ -9,14 +9,11 @@ import tensorflow as tf
 from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, distill
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.distillation import losses
-from albert_tf.distillation.objective import DistillationObjective
 from albert_tf.errors import UserError
 from albert_tf.models.objectives import (
     ClassificationObjective,
     PretrainingObjective,
-    ReplacedTokensObjective,
 )
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.optimization import AdamW
 from albert_tf.training import Stepper
 from albert_tf.variable_names import variable_name
@@ -172,15 +169,10 @@ def test_pairs_that_cannot_be_compared(terms, changes, message):
         distill(student(**changes), teacher, terms)
 
 
-def test_other_refusals():
-    with pytest.raises(UserError, match="--distillation=cosine compares the layers of two models"):
-        DistillationObjective(student(), None, {"cosine": 1.0}, 2.0)
+def test_labels_are_no_term_of_pretraining():
     words = PretrainingObjective(AlbertPretrainer(BASE), "none")
     with pytest.raises(UserError, match="labels is not one of the terms .*: logits, masked_words"):
         distill(words, AlbertPretrainer(BASE), {"labels": 1})
-    replaced = ReplacedTokensObjective(ReplacedTokenPretrainer(BASE))
-    with pytest.raises(UserError, match="does not go with ReplacedTokensObjective"):
-        distill(replaced, AlbertEncoder(BASE), {"relations": 1})
 
 
 def test_nothing_is_left_behind():

@@ -35,10 +35,10 @@ def test_scores_and_answers(folder, small_splits, one_device, tmp_path, capsys):
     assert found.labels == LABELS and found.lengths.max_seq_length == 16
     assert found.lengths.doc_stride == 128  # Not in the folder.
     data = TaskData(splits=small_splits)
-    scores = evaluate(found, data, ["dev", "train"], 4, str(tmp_path))
+    scores = evaluate(found, data, ["dev", "train"], 4, str(tmp_path / "new"))
     assert list(scores) == ["dev", "train"] and 0 <= scores["dev"]["accuracy"] <= 1
     assert "mine, dev, 9 examples: accuracy 0." in capsys.readouterr().out
-    written = json.loads((tmp_path / "scores.json").read_text())
+    written = json.loads((tmp_path / "new" / "scores.json").read_text())
     assert written == {"task": "mine", "scores": scores}
     answers = predict(found, data, ["dev"], 4, str(tmp_path))
     names = [LABELS[value] for value in answers["dev"].values]

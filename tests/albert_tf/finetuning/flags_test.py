@@ -65,16 +65,6 @@ def test_every_setting_has_a_flag(given):
     assert finetuning_flags.settings() == expected
 
 
-def test_the_run_has_the_recipe_of_the_task(given):
-    given(task="tsv", optimizer="lamb", eval_steps=4, weight_decay_rate=0.125, eval_batch_size=9)
-    found = shared_flags.run_settings(Recipe(0.5, 12, 3))
-    assert (found.output_dir, found.eval_batch_size) == ("out", 9)
-    assert (found.loop.num_train_steps, found.loop.eval_steps) == (12, 4)
-    optimizer = found.optimizer
-    assert (optimizer.optimizer, optimizer.learning_rate) == ("lamb", 0.5)
-    assert (optimizer.num_warmup_steps, optimizer.weight_decay_rate) == (3, 0.125)
-
-
 def test_files_and_columns_of_ones_own(given, tmp_path):
     path = tmp_path / "data.tsv"
     path.write_text("one\ttwo\tscore\na\tb\t1.5\n", encoding="utf-8")
@@ -120,6 +110,18 @@ def test_lengths_that_are_not_used(given, capsys):
     assert capsys.readouterr().out == (
         "--doc_stride=64 is not used: runs/x/model was trained with 128.\n"
     )
+
+
+def test_a_search_for_what_does_nothing(given):
+    given(task="rte", search="muon_momentum=0.8,0.9")
+    (variant, _) = finetuning_flags.series()
+    message = "--muon_momentum does nothing with --optimizer=adamw"
+    with (
+        finetuning_flags.using_variant("out", variant, False),
+        pytest.raises(UserError, match=message),
+    ):
+        shared_flags.run_settings(Recipe(0.5, 12, 3))
+    shared_flags.run_settings(Recipe(0.5, 12, 3))
 
 
 def test_a_search_counts_before_a_recipe(given, monkeypatch):

@@ -41,7 +41,7 @@ if kind == "updates":
     original = Stepper.train
     Stepper.train = before(lambda stepper, *args: original.__get__(stepper, Stepper)(*args))
 elif kind == "batches":
-    distribute = evaluation._distribute
+    distribute = evaluation.distributed
     def batches(*args):
         class Batches:
             def __init__(self, found):
@@ -51,7 +51,7 @@ elif kind == "batches":
                     pass_on()
                     yield batch
         return Batches(distribute(*args))
-    evaluation._distribute = batches
+    evaluation.distributed = batches
 elif kind == "results":
     outcome.write_results = before(outcome.write_results)
 else:

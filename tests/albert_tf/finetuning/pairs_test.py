@@ -15,6 +15,8 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning import FineTuningSettings, TaskData, finetune
 from albert_tf.finetuning.finetuned import load_finetuned, predict
 from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
+from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.stored_outputs import read_outputs
 from albert_tf.finetuning.tasks.table import TASKS, Pairs, own_pairs
 from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
@@ -104,7 +106,11 @@ def test_the_folder_is_an_embedder_and_is_exported(train, tmp_path, rows, one_de
     assert embed.pooling.mode == "mean"
     split = read_dataset(rows, "predict", **PAIRS)
     finetuned = load_finetuned(f"{run}/model", TASKS["pairs"], one_device)
-    found = predict(finetuned, TaskData(splits={"predict": split}), ["predict"], 4, run)
+    data = TaskData(splits={"dev": read_dataset(rows, "dev", **PAIRS), "predict": split})
+    found = predict(finetuned, data, ["dev", "predict"], 4, run)
+    stored = {name: read_outputs(outputs_path(run, name, "best"))[0] for name in found}
+    assert set(stored["dev"]) == {"cosines", "reciprocal_ranks"}
+    assert set(stored["predict"]) == {"cosines"}  # However the split before is scored.
     cosines = embed.similarity(*texts)
     np.testing.assert_allclose(found["predict"].values, cosines, atol=1e-5)
     table = read_answers(tmp_path / "run" / "predictions" / "pairs_predict.tsv")
@@ -113,7 +119,6 @@ def test_the_folder_is_an_embedder_and_is_exported(train, tmp_path, rows, one_de
     np.testing.assert_allclose(written, cosines, atol=1e-5)
     # Columns of other names are pairs, too.
     load_finetuned(f"{run}/model", own_pairs(Pairs(pair_column="other")), None)
-    data = TaskData(splits={"dev": read_dataset(rows, "dev", **PAIRS)})
     both = EnsembleSettings(("best", "last"))
     run_ensemble([run], TASKS["pairs"], data, str(tmp_path / "both"), both)
     scored = json.loads((tmp_path / "both" / "ensemble.json").read_text())

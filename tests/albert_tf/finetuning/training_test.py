@@ -188,21 +188,6 @@ def test_updates_follow_from_epochs():
     assert FineTuningSettings(num_train_epochs=0.01).recipe(5).num_train_steps == 1
 
 
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        ("ax", "--task=ax has nothing to be trained on"),
-        ("sst2", "--task=sst2 is unknown; choose one of cola, sst-2"),
-        ("tsv", "--train_file is missing, and --task=tsv needs it"),
-        ("mrpc", "--data_dir is missing: the folder with the data of mrpc"),
-    ],
-)
-def test_what_cannot_be_trained(tmp_path, small_model, one_device, task, message):
-    with pytest.raises(UserError, match=message):
-        finetune(small_model, task, TaskData(), str(tmp_path / "run"), devices=one_device)
-    assert not (tmp_path / "run").exists()
-
-
 MNLI = ("contradiction", "entailment", "neutral")
 
 

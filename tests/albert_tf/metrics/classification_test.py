@@ -8,7 +8,6 @@ import pytest
 
 from albert_tf.metrics.classification import (
     accuracy,
-    classification_scores,
     f1,
     f1_macro,
     matthews_corrcoef,
@@ -24,18 +23,17 @@ def test_scores():
     # Covariances of the confusion matrix (Gorodkin 2004): 4 of 6 are right.
     numerator = 4 * 6 - (3 * 3 + 2 * 3 + 1 * 0)
     denominator = math.sqrt((36 - (9 + 9 + 0)) * (36 - (9 + 4 + 1)))
-    assert classification_scores(LABELS, PREDICTED) == pytest.approx(
-        {"accuracy": 4 / 6, "macro F1": f1, "Matthews correlation": numerator / denominator}
-    )
+    assert accuracy(LABELS, PREDICTED) == pytest.approx(4 / 6)
+    assert f1_macro(LABELS, PREDICTED) == pytest.approx(f1)
+    assert matthews_corrcoef(LABELS, PREDICTED) == pytest.approx(numerator / denominator)
 
 
 def test_all_right_and_always_the_same():
-    assert set(classification_scores(LABELS, LABELS).values()) == {1.0}
-    same = classification_scores(LABELS, ["a"] * 6)
-    assert same == pytest.approx(
-        {"accuracy": 0.5, "macro F1": (2 / 3) / 3, "Matthews correlation": 0.0}
-    )
-    assert all(type(value) is float for value in same.values())
+    scorers = (accuracy, f1_macro, matthews_corrcoef)
+    assert [score(LABELS, LABELS) for score in scorers] == [1.0] * 3
+    same = [score(LABELS, ["a"] * 6) for score in scorers]
+    assert same == pytest.approx([0.5, (2 / 3) / 3, 0.0])
+    assert {type(value) for value in same} == {float}
 
 
 def test_f1_is_of_class_1():

@@ -108,5 +108,3 @@ def test_what_is_shared_counts_as_its_highest_layer(tiny_config):
 def test_all_shared_is_refused_with_a_reason(tiny_config):
     with pytest.raises(UserError, match="all 2 layers share one set of weights.*Leave it out"):
         layerwise_factors(tiny_config, 0.9)
-    with pytest.raises(UserError, match=r"1.5 does not lie in \(0, 1\]"):
-        layerwise_factors(tiny_config.replace(parameter_sharing="none"), 1.5)

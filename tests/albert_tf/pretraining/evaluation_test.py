@@ -83,6 +83,12 @@ def test_a_run_without_checkpoints(held_out, config, work, tmp_path):
         evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
 
 
+def test_a_run_of_fine_tuning(held_out, config, tmp_path):
+    run_folder.claim(str(tmp_path), config, {}, {"task": "rte"}, False).close()
+    with pytest.raises(UserError, match="is a run of fine-tuning, .* --mode=eval of run_finetun"):
+        evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
+
+
 def test_a_run_of_averages(held_out, config, work, tmp_path):
     fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
     run_folder.claim(str(tmp_path), config, {"ema_decay": 0.5}, fixed, False).close()

@@ -27,11 +27,15 @@ def parse_data(new_flags):
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
 
 
-def test_a_recipe_for_another_batch(parse_data):
+def test_a_recipe_for_another_batch(parse_data, capsys):
     parse_data("--num_warmup_steps=10")
-    assert pretraining_flags.recipe() == Recipe(0.001, 100, 10)
+    for made_for in (0, 32):
+        parse_data(f"--recipe_batch_size={made_for}")
+        assert pretraining_flags.recipe() == Recipe(0.001, 100, 10)
+    assert not capsys.readouterr().out
     parse_data("--recipe_batch_size=128")
     assert pretraining_flags.recipe() == Recipe(0.0005, 400, 40)
+    assert "recipe for batches of 128, scaled to 32: Recipe(" in capsys.readouterr().out
 
 
 def test_the_warmup_is_a_share_unless_the_run_has_begun_with_another(parse_data, tmp_path):

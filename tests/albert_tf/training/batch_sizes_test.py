@@ -45,6 +45,11 @@ def test_each_size_is_divided_equally():
     with pytest.raises(UserError, match=r"8@5: 4 is not divisible by 2 .*_steps=4\. .*ples of 8"):
         SIZES.check(2, 4)
     BatchSizes.of(9).check(2, 1)
+    BatchSizes.of(24).check(3, 4)
+    with pytest.raises(UserError, match="size=20 is not divisible by 2 replica.*_steps=4"):
+        BatchSizes.of(20).check(2, 4)
+    with pytest.raises(UserError, match="--train_batch_size=0 is not a positive number"):
+        BatchSizes.of(0).check(2, 1)
 
 
 @pytest.fixture

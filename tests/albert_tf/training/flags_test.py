@@ -20,7 +20,7 @@ from albert_tf.training import (
 from albert_tf.training import flags as shared_flags
 from albert_tf.training.devices import Devices
 from data_pipeline.command_line import flags
-from data_pipeline.command_line.settings import define
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.settings import INTEGER_LIMIT, settings_of
 
 DEFAULTS = {
@@ -67,7 +67,7 @@ def test_every_flag_reaches_its_field(parse):
     )
     assert (settings.gradient_accumulation_steps, settings.eval_batch_size) == (4, 5)
     assert settings.overwrite and settings.jit_compile
-    start = shared_flags.initial_model()
+    start = read(InitialModel)
     assert (start.preset, start.config_file, start.recompute) == ("albert-tiny", None, True)
 
 

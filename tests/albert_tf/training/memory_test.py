@@ -23,9 +23,9 @@ def test_batches_that_no_memory_holds_are_refused(one_gigabyte, strategy):
         "default": tf.distribute.get_strategy(),
     }
     config = get_preset("albert-base-v2")
-    with pytest.raises(UserError, match="^--train_batch_size=100 needs about .* machine has 1"):
-        memory.check_training_memory(config, 100, 1, 512, kinds[strategy])
-    memory.check_training_memory(config, 100, 50, 512, kinds[strategy])
+    with pytest.raises(UserError, match="^--flag=100 needs about .* machine has 1"):
+        memory.check_training_memory(config, 100, 1, 512, kinds[strategy], "--flag=100")
+    memory.check_training_memory(config, 100, 50, 512, kinds[strategy], "--flag=100")
 
 
 def test_evaluation_takes_no_more_than_there_is(one_gigabyte):
@@ -46,12 +46,12 @@ def needed(monkeypatch) -> list:
 def test_an_update_holds_the_share_of_each_replica_here(tiny_config, needed, two_devices):
     one = tf.distribute.OneDeviceStrategy("/cpu:0")
     size = sum(count_parameters(tiny_config).values())
-    memory.check_training_memory(tiny_config, 12, 1, 10, one)
-    memory.check_training_memory(tiny_config, 12, 3, 10, one)
+    memory.check_training_memory(tiny_config, 12, 1, 10, one, "--flag=12")
+    memory.check_training_memory(tiny_config, 12, 3, 10, one, "--flag=12")
     memory.check_training_memory(tiny_config, 12, 3, 10, two_devices, "--other=6@0,12@5")
     assert needed == [
-        ("--train_batch_size=12", training_bytes(tiny_config, size, 12, 10)),
-        ("--train_batch_size=12", training_bytes(tiny_config, size, 4, 10)),
+        ("--flag=12", training_bytes(tiny_config, size, 12, 10)),
+        ("--flag=12", training_bytes(tiny_config, size, 4, 10)),
         # Each device has its weights; the batch is one batch.
         ("--other=6@0,12@5", training_bytes(tiny_config, 2 * size, 4, 10)),
     ]

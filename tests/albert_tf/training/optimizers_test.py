@@ -5,13 +5,12 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, Muon, Recipe
+from albert_tf.optimization import LAMB, AdamW, Muon
 from albert_tf.training import optimizers
 from albert_tf.training.optimizers import (
     OptimizerSettings,
     guard_updates,
     make_optimizer,
-    recipe_for_batch,
 )
 
 
@@ -38,14 +37,6 @@ def test_settings_that_cannot_be(tiny_config):
             make_optimizer(given, groups, 10)
     with pytest.raises(UserError, match="num_warmup_steps 11"):
         make_optimizer(OptimizerSettings("lamb", 0.1, 11), tiny_config, 10)
-
-
-def test_a_recipe_for_another_batch(capsys):
-    recipe = Recipe(0.002, 100, 10)
-    assert recipe_for_batch(recipe, 0, 16) == recipe == recipe_for_batch(recipe, 16, 16)
-    assert not capsys.readouterr().out
-    assert recipe_for_batch(recipe, 64, 16) == Recipe(0.001, 400, 40)
-    assert "recipe for batches of 64, scaled to 16: Recipe(" in capsys.readouterr().out
 
 
 def test_every_setting_reaches_the_optimizer(tiny_config):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from albert_tf.checkpoints.native import METADATA_FILE
 from albert_tf.errors import UserError
 from albert_tf.training import run_folder
 from albert_tf.training.starts import CHANGES
@@ -29,6 +30,17 @@ def start(tiny_config, tmp_path):
     return run
 
 
+@pytest.fixture
+def save(tmp_path):
+    """(step) -> what `start` takes for a checkpoint."""
+
+    def write(step):
+        (tmp_path / "run" / "checkpoints").mkdir(exist_ok=True)
+        (tmp_path / "run" / "checkpoints" / f"step-{step}.index").touch()
+
+    return write
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "reason"),
     [
@@ -39,8 +51,9 @@ def start(tiny_config, tmp_path):
         ("init_checkpoint", {"init_checkpoint": "other"}, "would not be read"),
     ],
 )
-def test_what_a_run_cannot_go_on_with(start, capsys, kind, changes, reason):
+def test_what_a_run_cannot_go_on_with(start, save, capsys, kind, changes, reason):
     start()
+    save(4)
     name, value = next(iter(changes.items()))
     with pytest.raises(UserError, match=f"--{name}={value}: .*{reason}.*--allow_changes={kind} "):
         start(**changes)
@@ -48,8 +61,19 @@ def test_what_a_run_cannot_go_on_with(start, capsys, kind, changes, reason):
         start([other for other in CHANGES if other != kind], **changes)
     start([kind], **changes)
     assert f"  --{name}: {FLAGS[name]} -> {value}\n" in capsys.readouterr().out
+    save(8)
     start([], **changes)  # As it was started last.
     assert not capsys.readouterr().out
+
+
+def test_a_run_of_which_nothing_is_kept_begins_with_any_flags(start, tmp_path, capsys):
+    start()
+    start(optimizer="adamw", precision="mixed_float16", init_checkpoint="other")
+    assert "  --optimizer: lamb -> adamw\n" in capsys.readouterr().out
+    (tmp_path / "run" / "model").mkdir()
+    (tmp_path / "run" / "model" / METADATA_FILE).touch()
+    with pytest.raises(UserError, match="--optimizer=lamb: .* was started with --optimizer=adamw"):
+        start()
 
 
 def test_other_changes_are_said(start, capsys):
@@ -65,13 +89,8 @@ def test_other_changes_are_said(start, capsys):
     ]
 
 
-def test_a_start_that_made_no_checkpoint_does_not_count(start, tmp_path, capsys):
+def test_a_start_that_made_no_checkpoint_does_not_count(start, save, tmp_path):
     """What the checkpoints were made with decides, not what was tried last."""
-
-    def save(step):
-        (tmp_path / "run" / "checkpoints").mkdir(exist_ok=True)
-        (tmp_path / "run" / "checkpoints" / f"step-{step}.index").touch()
-
     start()
     save(4)
     start(["optimizer"], optimizer="adamw")  # Ends before it saves anything.
@@ -92,9 +111,10 @@ def test_flags_that_nobody_knows(start, tmp_path, capsys):
     assert "flags.json is missing: which flags have changed is not known" in capsys.readouterr().out
 
 
-def test_each_start_is_kept(start, tmp_path):
+def test_each_start_is_kept(start, save, tmp_path):
     start()
     start(learning_rate=0.2)
+    save(4)
     with pytest.raises(UserError):
         start(optimizer="adamw")
     folder = tmp_path / "run"

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.optimization import LAMB
-from albert_tf.training.steps import Stepper, check_batch_size, skip_bad_updates
+from albert_tf.training.steps import Stepper, skip_bad_updates
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -186,19 +185,6 @@ def test_float16_scales_the_loss(tiny_config, pretraining_data, two_devices, on_
     assert all(np.isfinite(value) for value in outcome.metrics.values())
     for new, old in zip(model.get_weights(), before):
         assert np.isfinite(new).all() and (new != old).any()
-
-
-def test_batches_that_cannot_be_divided():
-    check_batch_size(24, 3, 4)
-    check_batch_size(7, 2, 1)
-    with pytest.raises(
-        UserError, match="--train_batch_size=20 is not divisible by 2 replica.*steps=4"
-    ):
-        check_batch_size(20, 2, 4)
-    with pytest.raises(UserError, match="--gradient_accumulation_steps=0 is not a positive"):
-        check_batch_size(20, 2, 0)
-    with pytest.raises(UserError, match="--train_batch_size=0 is not a positive"):
-        check_batch_size(0, 2, 1)
 
 
 def test_updates_are_described(tiny_config, fast_choice):

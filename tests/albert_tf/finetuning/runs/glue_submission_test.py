@@ -12,7 +12,6 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.glue_submission import (
     FILES,
-    OFFICIAL_COUNTS,
     dev_score_sentence,
     submission_rows,
     write_submission,
@@ -22,7 +21,6 @@ from albert_tf.finetuning.runs.run_files import predictions_path
 from albert_tf.metrics import SCORERS
 from albert_tf.metrics.scorers import SCORED_GLUE_TASKS
 
-COUNTS = dict.fromkeys(FILES, 3)
 PREDICTIONS = {
     name: [0.5, 5.25, -0.1] if file.labels is None else [file.labels[-1], *file.labels[:2]]
     for name, file in FILES.items()
@@ -30,9 +28,16 @@ PREDICTIONS = {
 
 
 @pytest.fixture
-def path(tmp_path) -> str:
+def small(monkeypatch):
+    """Test sets of three examples."""
+    for name, file in FILES.items():
+        monkeypatch.setitem(FILES, name, file._replace(num_examples=3))
+
+
+@pytest.fixture
+def path(tmp_path, small) -> str:
     """A good archive."""
-    write_submission(str(tmp_path / "glue.zip"), PREDICTIONS, COUNTS)
+    write_submission(str(tmp_path / "glue.zip"), PREDICTIONS)
     return str(tmp_path / "glue.zip")
 
 
@@ -54,7 +59,7 @@ def test_eleven_files(path):
 
 def test_equal_predictions_give_equal_bytes(path, tmp_path):
     other = tmp_path / "other.zip"
-    write_submission(str(other), dict(reversed(PREDICTIONS.items())), COUNTS)
+    write_submission(str(other), dict(reversed(PREDICTIONS.items())))
     with open(path, "rb") as file:
         assert other.read_bytes() == file.read()
     with zipfile.ZipFile(path) as archive:
@@ -63,7 +68,7 @@ def test_equal_predictions_give_equal_bytes(path, tmp_path):
 
 
 def test_the_official_sizes(tmp_path):
-    assert OFFICIAL_COUNTS == {
+    assert {name: file.num_examples for name, file in FILES.items()} == {
         "CoLA.tsv": 1063, "SST-2.tsv": 1821, "MRPC.tsv": 1725, "STS-B.tsv": 1379,
         "MNLI-m.tsv": 9796, "MNLI-mm.tsv": 9847, "QNLI.tsv": 5463, "QQP.tsv": 390965,
         "RTE.tsv": 3000, "WNLI.tsv": 146, "AX.tsv": 1104,
@@ -84,16 +89,17 @@ def test_scores_that_are_no_numbers(value):
         submission_rows("STS-B.tsv", [1.0, value])
 
 
+@pytest.mark.usefixtures("small")
 def test_wrong_predictions_write_nothing(tmp_path):
     def refused(changes, message):
         with pytest.raises(UserError, match=message):
-            write_submission(str(tmp_path / "glue.zip"), {**PREDICTIONS, **changes}, COUNTS)
+            write_submission(str(tmp_path / "glue.zip"), {**PREDICTIONS, **changes})
 
     refused({"RTE.tsv": ["0", "1", "0"]}, "RTE.tsv: prediction 0 should be one of entailment, not_")
     refused({"CoLA.tsv": ["0", "1"]}, "CoLA.tsv should have 3 predictions.*received 2")
     refused({"Cola.tsv": []}, "missing: none, unknown: Cola.tsv")
     with pytest.raises(UserError, match="missing: CoLA.tsv, SST-2.tsv, .*, unknown: none"):
-        write_submission(str(tmp_path / "glue.zip"), {"AX.tsv": PREDICTIONS["AX.tsv"]}, COUNTS)
+        write_submission(str(tmp_path / "glue.zip"), {"AX.tsv": PREDICTIONS["AX.tsv"]})
     assert not list(tmp_path.iterdir())
     assert submission_rows("CoLA.tsv", [1, 0]) == ["1", "0"]
 

@@ -61,17 +61,8 @@ def test_presets_and_tasks_are_ours():
     "preset, task, metric, percent, source",
     [
         ("albert-base-v2", "squad2.0", "exact", 79.3, "README"),
-        ("albert-large-v1", "sst-2", "accuracy", 91.7, "README"),
-        ("albert-xxlarge-v1", "mnli", "accuracy", 90.8, "README"),
         ("albert-xxlarge-v1", "cola", "matthews_corrcoef", 71.4, "1.5M steps"),
-        ("albert-xxlarge-v1", "sts-b", "pearson", 93.0, "1.5M steps"),
-        ("albert-xxlarge-v1", "qnli", "accuracy", 95.3, "1.5M steps"),
-        ("albert-xxlarge-v1", "qqp", "accuracy", 92.2, "1.5M steps"),
-        ("albert-xxlarge-v1", "rte", "accuracy", 89.2, "1.5M steps"),
-        ("albert-xxlarge-v1", "mrpc", "accuracy", 90.9, "1.5M steps"),
         ("albert-xxlarge-v1", "race", "accuracy_middle", 89.0, "RACE test"),
-        ("albert-xxlarge-v1", "race", "accuracy_high", 85.5, "RACE test"),
-        ("albert-xxlarge-v1", "race", "accuracy", 86.5, "RACE test"),
         ("albert-base-v2", "mrpc", "accuracy", 86.5, "notebook"),
     ],
 )

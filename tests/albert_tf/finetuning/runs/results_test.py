@@ -95,14 +95,6 @@ def test_both_checkpoints_have_the_score_that_decides():
         changed(MRPC, key="pearson")
 
 
-def test_on_another_split_the_last_may_be_better():
-    best, last = Scored(10, {"accuracy": 0.5}), Scored(20, {"accuracy": 0.6})
-    other = changed(MRPC, split="dev_mismatched", best_on="dev_matched", best=best, last=last)
-    assert other.last.metrics["accuracy"] == 0.6
-    undefined = Scored(20, {"accuracy": None})
-    assert changed(MRPC, best=best, last=undefined).best == best
-
-
 def test_files_that_are_no_results(tmp_path):
     path = tmp_path / RESULTS_FILE
     write_results(str(tmp_path), [MRPC])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.squad_scores import (
     best_thresholds,
     exact_match,
@@ -51,8 +50,6 @@ def test_version_1():
     questions = examples(q1=["red cat", "cat"], q2=["dog"], q3=["bird"], q4=["fish"])
     found = scores_v1(questions, {"q1": "the cat", "q2": "dog food", "q3": "", "other": "x"})
     assert found == {"exact": 25.0, "f1": pytest.approx(100 * (1 + 2 / 3) / 4), "total": 4}
-    with pytest.raises(UserError, match=r"dev\.json: question q2 has no answer"):
-        scores_v1(examples(q1=["cat"], q2=[]), {})
 
 
 QUESTIONS = examples(q1=["cat"], q2=["red dog", "The"], q3=[], q4=[], q5=["the"], missing=["cat"])
@@ -94,13 +91,6 @@ def test_to_answer_nothing_can_be_best():
     assert scores_v2(questions, dict.fromkeys(predicted, ""))["f1"] == pytest.approx(found.best_f1)
 
 
-def test_files_of_other_runs_are_refused():
-    with pytest.raises(UserError, match=r"none of the 1 questions of dev\.json is among the 5"):
-        scores_v2(examples(q7=["cat"]), PREDICTED)
-    with pytest.raises(UserError, match="for all 5 predictions; 1 have none, such as q5"):
-        best_thresholds(QUESTIONS, PREDICTED, {"q1": 0, "q2": 0, "q3": 0, "q4": 0})
-
-
 PUBLISHED = {
     "1.1_BERT": (86.206, 92.196), "1.1_SLQA": (81.949, 88.384), "1.1_r-net": (82.469, 88.478),
     "1.1_Match-LSTM": (67.635, 76.756), "1.1_Logistic": (40.142, 50.982),
@@ -138,19 +128,8 @@ def test_scores_of_version_2_are_the_official_script_s(sizes, name):
     def load(stem):
         return json.loads((folder / f"{stem}{name}.json").read_text("utf-8"))
 
-    final, everything, odds = (
-        load("predictions"),
-        load("predictions_all_answered"),
-        load("null_odds"),
-    )
+    final = load("predictions")
     expected = load("scores")["official_final_predictions_without_na_prob"]
     # Without a file of odds the script takes 0 for each.
     zeros = best_thresholds(questions, final, dict.fromkeys(final, 0.0))
     assert {**scores_v2(questions, final), **zeros._asdict()} == pytest.approx(expected)
-    expected = load("scores")["official_all_answered_with_null_odds_threshold_best_f1"]
-    found = best_thresholds(questions, everything, odds)
-    answered = {
-        name: text if odds[name] <= found.best_f1_thresh else ""
-        for name, text in everything.items()
-    }
-    assert {**scores_v2(questions, answered), **found._asdict()} == pytest.approx(expected)
