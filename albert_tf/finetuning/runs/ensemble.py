@@ -116,7 +116,7 @@ def run_ensemble(
             scores = task.score(rows.features, answers[split])
             notes = task.remarks(rows.features, answers[split], model.labels)
             results.append(SplitScore(split, len(rows.examples), hashes[split], scores, notes))
-    average = settings.average or next(iter(task.averages), "its own")
+    average = settings.average or next(iter(task.averages), "the task's own")
     report = Report(
         *(task.name, task.key, average, settings.choose, chosen.split),
         members=member_scores(members, chosen),
