@@ -74,6 +74,8 @@ def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tens
     try:
         tensor = tf.constant(value, spec and spec.dtype)
         is_right = spec is None or spec.shape.is_compatible_with(tensor.shape)
+        if spec and spec.dtype.is_integer:  # TensorFlow takes 2**32 + 5 for the int32 5.
+            is_right = is_right and np.array_equal(tensor, np.array(value))
     except (TypeError, ValueError, tf.errors.InvalidArgumentError):
         is_right = False
     if not is_right:
@@ -186,36 +188,14 @@ def predict_grpc(
     return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
 
 
-def predict_texts(
-    model: str, texts: Sequence[str], pairs: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """The answer to each text, or to each pair of texts: plain Python values by output name.
-
-    Args:
-      model: folder of a SavedModel or of its versions, http://HOST:PORT/v1/models/NAME, or
-        grpc://HOST:PORT/NAME.
-      pairs: as many second texts; None: the texts stand alone.
-
-    Raises:
-      UserError: another number of pairs, a malformed address, or no answer.
-    """
-    if pairs and len(pairs) != len(texts):
-        raise UserError(
-            f"{len(pairs)} --text_pair for {len(texts)} --text: give one for each, or none."
-        )
-    if pairs:
-        named = [{"text_a": text, "text_b": pair} for text, pair in zip(texts, pairs)]
-        return predict_rows(model, named, "text_pair")
-    return predict_rows(model, [{"text": text} for text in texts])
-
-
 def predict_rows(
     model: str, rows: Sequence[Mapping[str, Any]], signature: str = DEFAULT_SIGNATURE
 ) -> list[dict[str, Any]]:
     """The answer of one signature to each row: plain Python values by output name.
 
     Args:
-      model: see `predict_texts`.
+      model: folder of a SavedModel or of its versions, http://HOST:PORT/v1/models/NAME, or
+        grpc://HOST:PORT/NAME.
       rows: the inputs of each row by name: a string, or a list such as options.
 
     Raises:

@@ -57,12 +57,6 @@ class Accuracy:
     float32: float | None
     exported: float | None
 
-    def loses_at_most(self, allowed: float) -> bool:
-        """Whether the export scores lower by at most this; an undefined score is not accepted."""
-        if self.float32 is None or self.exported is None:
-            return False
-        return self.float32 - self.exported <= allowed
-
 
 def shown(score: float | None) -> str:
     """A score for people: 0.8498, or "undefined"."""
@@ -133,13 +127,6 @@ class Evaluation:
         self._features = self._found.features(examples, True)
         self._float32 = self.score(loaded.model)
 
-    @classmethod
-    def of(
-        cls, model_dir: str, loaded: LoadedModel, settings: EvalSettings | None
-    ) -> Evaluation | None:
-        """The evaluation that settings ask for, if any."""
-        return cls(model_dir, loaded, settings) if settings else None
-
     def score(self, model: Any) -> float | None:
         """The score of a Keras model, or of what is called like one; None: it is undefined."""
         task, features = self._found.task, self._features
@@ -152,27 +139,23 @@ class Evaluation:
         is lower than in float32 by more than is allowed.
         """
         task = self._found.task
-        accuracy = Accuracy(
-            task.key,
-            self._num_examples,
-            self._settings.file,
-            self._float32,
-            self.score(_LikeModel(answer, input_names)),
-        )
-        allowed = self._settings.max_accuracy_loss
-        if allowed is not None and None in (accuracy.float32, accuracy.exported):
+        file, allowed = self._settings.file, self._settings.max_accuracy_loss
+        exact, exported = self._float32, self.score(_LikeModel(answer, input_names))
+        accuracy = Accuracy(task.key, self._num_examples, file, exact, exported)
+        if allowed is None:
+            return accuracy
+        if exact is None or exported is None:
             raise UserError(
-                f"{task.key} on {accuracy.file} is {shown(accuracy.float32)} in float32 and "
-                f"{shown(accuracy.exported)} of the export, so that --max_accuracy_loss={allowed} "
-                "cannot be told. Nothing was written. Use other examples, or leave it out."
+                f"{task.key} on {file} is {shown(exact)} in float32 and {shown(exported)} of the "
+                f"export, so that --max_accuracy_loss={allowed} cannot be told. Nothing was "
+                "written. Use other examples, or leave it out."
             )
         scale = 100 if task.scores_are_percent else 1
-        if allowed is not None and not accuracy.loses_at_most(allowed * scale):
+        if not exact - exported <= allowed * scale:  # Not `>`: a score may be NaN.
             raise UserError(
-                f"--precision={precision}: {task.key} on {accuracy.file} is "
-                f"{shown(accuracy.exported)} instead of {shown(accuracy.float32)}, and "
-                f"--max_accuracy_loss={allowed} allows less. Nothing was written. Take a higher "
-                "precision, or allow the loss."
+                f"--precision={precision}: {task.key} on {file} is {shown(exported)} instead of "
+                f"{shown(exact)}, and --max_accuracy_loss={allowed} allows less. Nothing was "
+                "written. Take a higher precision, or allow the loss."
             )
         return accuracy
 

@@ -16,9 +16,8 @@ import tensorflow as tf
 from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
 from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from data_pipeline.finetuning.batches import Features
-from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
+from data_pipeline.finetuning.examples import Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
-from data_pipeline.finetuning.tagging import TaggedExample
 from export.model_folder import LoadedModel
 
 CLASSES, LABELS, NUMBERS = TASKS["tsv"], own_classes(Classes(multi_label=True)), TASKS["regression"]
@@ -85,29 +84,5 @@ def text_split(texts: Sequence[str], pairs: Sequence[str] | None = None) -> Spli
         [
             TextExample(str(row), text, second, None, _SOURCE, row)
             for row, (text, second) in enumerate(zip(texts, seconds))
-        ],
-    )
-
-
-def choice_split(
-    contexts: Sequence[str], questions: Sequence[str], options: Sequence[str]
-) -> Split:
-    """Questions about contexts, all with the same options, as examples."""
-    return Split(
-        _SOURCE,
-        [
-            ChoiceExample(str(row), context, question, tuple(options), None, "", _SOURCE, row)
-            for row, (context, question) in enumerate(zip(contexts, questions))
-        ],
-    )
-
-
-def tagged_split(sentences: Sequence[Sequence[str]]) -> Split:
-    """Sentences of words as examples."""
-    return Split(
-        _SOURCE,
-        [
-            TaggedExample(str(row), tuple(words), None, _SOURCE, row)
-            for row, words in enumerate(sentences)
         ],
     )

@@ -7,18 +7,14 @@ table or tokenizer that was made. What answers there will answer in any server.
 from __future__ import annotations
 
 import atexit
-import base64
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-import tensorflow as tf
-from tensorflow.core.framework import tensor_pb2
 
 from export.probes import Probe
 
@@ -31,25 +27,20 @@ class FreshProcessError(Exception):
 
 
 class FreshProcess:
-    """The other process, which is started at once and imports TensorFlow meanwhile.
+    """The other process, which is started at once and imports TensorFlow meanwhile."""
 
-    Args:
-      python: the interpreter.
-      paths: where it finds this project and its packages, besides its own folders.
-    """
-
-    def __init__(self, python: str = sys.executable, paths: Sequence[str] | None = None) -> None:
+    def __init__(self) -> None:
         self._owner = os.getpid()
         # Not a pipe: the process would wait when it is full, since only its last words are read.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path if paths is None else paths)),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             # The exporting process may have taken all memory of the GPU.
             "CUDA_VISIBLE_DEVICES": "-1",
         }
         self._process = subprocess.Popen(
-            [python, "-c", _PROGRAM],
+            [sys.executable, "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -63,14 +54,13 @@ class FreshProcess:
         return self._owner == os.getpid() and self._process.poll() is None
 
     def check(self, directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
-        """The fields of `export.check_export.Checked` for a SavedModel that is loaded and asked
+        """The findings of `export.check_export.reply` about a SavedModel that is loaded and asked
         there; a FreshProcessError if an answer differs, it does not load, or the process ended.
         """
-        request = {"directory": directory, "tolerance": tolerance, "probes": pack_probes(probes)}
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None  # As they were asked for.
         try:
-            stdin.write(json.dumps(request).encode() + b"\n")
+            pickle.dump((directory, list(probes), tolerance), stdin)
             stdin.flush()
             reply = stdout.readline()
         except BrokenPipeError:
@@ -108,42 +98,3 @@ def shared() -> FreshProcess:
     if _shared is None or not _shared.is_alive:
         _shared = FreshProcess()
     return _shared
-
-
-def pack_probes(probes: Sequence[Probe]) -> list[dict[str, Any]]:
-    """Probes as JSON holds them; see `unpack_probes`."""
-    return [
-        {
-            "signature": probe.signature,
-            "inputs": _pack(probe.inputs),
-            "expected": _pack(probe.expected),
-        }
-        for probe in probes
-    ]
-
-
-def unpack_probes(packed: Sequence[Mapping[str, Any]]) -> list[Probe]:
-    """The probes that `pack_probes` packed."""
-    return [
-        Probe(each["signature"], _unpack(each["inputs"]), _unpack(each["expected"]))
-        for each in packed
-    ]
-
-
-def _pack(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """Arrays by name -> serialized TensorProtos in base64."""
-    # JSON has neither bytes nor types of numbers.
-    packed = {}
-    for name, value in arrays.items():
-        value = np.asarray(value)
-        dtype = tf.string if value.dtype == object else None
-        proto = tf.make_tensor_proto(value, dtype, value.shape)
-        packed[name] = base64.b64encode(proto.SerializeToString()).decode()
-    return packed
-
-
-def _unpack(packed: Mapping[str, str]) -> dict[str, np.ndarray]:
-    return {
-        name: tf.make_ndarray(tensor_pb2.TensorProto.FromString(base64.b64decode(value)))
-        for name, value in packed.items()
-    }

@@ -162,7 +162,7 @@ def export_litert(
     # Fast layers are compiled by XLA, which LiteRT does not know.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
-        evaluation = Evaluation.of(model_dir, loaded, scored_on)
+        evaluation = Evaluation(model_dir, loaded, scored_on) if scored_on else None
         module, probes = TASKS[task].build(loaded)
         check_range(loaded.model, precision)
         content = convert(module.signatures()[SIGNATURE], loaded.model, precision)

@@ -168,7 +168,7 @@ def answers(
     model: str, rows: Sequence[Row], signature: str, batch_size: int, show_progress: bool
 ) -> Iterator[tuple[Row, Row]]:
     """Each row with its answer, in order; `batch_size` rows are asked at once. A UserError names
-    rows that were refused. `model` is as for `predict_texts`.
+    rows that were refused. `model` is as for `predict_rows`.
     """
     with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
         for first in range(0, len(rows), batch_size):

@@ -154,10 +154,8 @@ def version_path(output_dir: str, version: int | None) -> str:
     """Path of the folder for a new version; None: the number after the highest. A UserError if it
     exists, the number is not positive, or TensorFlow would take the path for a pattern.
     """
-    if not storage.is_remote(output_dir):
-        literal_paths.check(os.path.abspath(output_dir), "An export")
-    else:
-        literal_paths.check(output_dir, "An export")
+    is_remote = storage.is_remote(output_dir)
+    literal_paths.check(output_dir if is_remote else os.path.abspath(output_dir), "An export")
     if version is None:
         return os.path.join(output_dir, str(max(existing_versions(output_dir), default=0) + 1))
     if version < 1:
@@ -175,13 +173,12 @@ def existing_versions(output_dir: str) -> list[int]:
     """The numbers among the names in a folder, ascending; empty when there is no such folder."""
     if not tf.io.gfile.isdir(output_dir):
         return []
-    # A version is an int64: servers and clients have no name for a larger number.
+    # A version is an int64: servers and clients have no name for a larger number, nor for "007".
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
-    numbers = {name: int(name) for name in names if name.isdecimal() and len(name) <= 19}
     return sorted(
-        number
-        for name, number in numbers.items()
-        if name == str(number) and number < 1 << 63  # Not "007".
+        int(name)
+        for name in names
+        if re.fullmatch("0|[1-9][0-9]{0,18}", name) and int(name) < 1 << 63
     )
 
 

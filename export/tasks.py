@@ -156,7 +156,7 @@ def export_model(
     # Fast layers are compiled by XLA, which servers may lack.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
-        evaluation = Evaluation.of(model_dir, loaded, scored_on)
+        evaluation = Evaluation(model_dir, loaded, scored_on) if scored_on else None
         size = float32_bytes(loaded.model)
         if freeze and size > _MOST_FROZEN_BYTES:
             raise UserError(

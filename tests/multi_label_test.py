@@ -22,7 +22,7 @@ from albert_tf.finetuning.tasks.table import Classes, own_classes
 from albert_tf.metrics import SCORERS
 from albert_tf.models.objectives import MultiLabelObjective
 from albert_tf.training.report import machine
-from export.client import predict_saved_model, predict_texts
+from export.client import predict_rows, predict_saved_model
 from export.litert import Runner, export_litert
 from export.model_folder import model_kind
 from export.predict import format_row
@@ -243,7 +243,7 @@ def check_export(model_dir: Path, folder: Path, predicted: list[dict[str, str]])
     shares = [[float(row[f"p({name})"]) for name in LABELS] for row in predicted]
     exported = export_model(str(model_dir), str(folder), "classifier")
     for row, text, own, probabilities in zip(
-        predict_texts(exported.path, texts), texts, labels, shares
+        predict_rows(exported.path, [{"text": text} for text in texts]), texts, labels, shares
     ):
         assert row["labels"] == own and row["num_labels"] == len(own)
         np.testing.assert_allclose(row["probabilities"], probabilities, atol=1e-5)

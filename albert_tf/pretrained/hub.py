@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import huggingface, huggingface_weights, vocabulary
 from albert_tf.errors import UserError
+from data_pipeline.files import atomic_files
 
 _FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
 _SECONDS = 4.0  # The time for the hub's first answer, unless HF_HUB_ETAG_TIMEOUT is set.
@@ -134,6 +135,7 @@ def download_repository(name: str) -> str:
             wanted.append(huggingface_weights.H5_FILE)
         paths = [_file(PublishedWeights(repository, commit, None), each) for each in wanted]
         folder = os.path.dirname(paths[wanted.index(huggingface.CONFIG_FILE)])
+        _remember(folder, revision or "main", commit)
     except UserError:
         raise
     except Exception as error:
@@ -148,9 +150,19 @@ def download_repository(name: str) -> str:
                 f"found in its cache: {reason}. Correct the path or the name; for a repository go "
                 "online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror)."
             ) from None
-        print(f"{name}: from the cache, since the hub did not answer: {reason}")
+        print(f"{name}: from the cache: {reason}")
     print(f"{name}: revision {os.path.basename(folder)}; {_hashes(folder)}")
     return folder
+
+
+def _remember(folder: str, revision: str, commit: str) -> None:
+    """Writes into the cache which commit a revision is, so that it is found offline by its name."""
+    # The hub does so where a file is asked for by that name; here files are asked for by commit, so
+    # that all are of one.
+    if revision != commit:
+        path = os.path.join(os.path.dirname(os.path.dirname(folder)), "refs", revision)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        atomic_files.write_text(path, commit)
 
 
 def _check_files(name: str, files: Collection[str]) -> None:

@@ -15,7 +15,7 @@ in `data_pipeline/tokenizers`; `checks.py` has no twin.
 | features.kept_lengths                   | text_graph.fair_lengths        | text_graph         |
 | features.fill_blank                     | choices.fill_blanks            | choices            |
 | squad_windows.make_windows              | windows.make_windows           | question_answering |
-| squad_windows.max_context               | windows.GraphWindows           | windows            |
+| squad_windows.max_context               | windows.GraphWindows           | question_answering |
 | squad_candidates.candidates_from_logits | answers.spans_of_logits        | question_answering |
 | squad_candidates.candidates_from_beams  | answers.spans_of_beams         | question_answering |
 | squad_answers.best_answers              | answers.best_answers           | question_answering |

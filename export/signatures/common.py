@@ -19,7 +19,6 @@ from export.model_folder import LoadedModel
 from export.probes import Probe
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
-TEXT = tf.TensorSpec([None], tf.string)
 ROWS_AT_A_TIME = 64  # Sequences, windows of contexts or options, that are read at once.
 
 Tensors = dict[str, tf.Tensor]
@@ -36,7 +35,7 @@ TOKENS = tuple(tokens_spec(name) for name in ("input_word_ids", "input_mask", "i
 
 def named(name: str) -> tf.TensorSpec:
     """The spec of an input string [B]."""
-    return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
+    return tf.TensorSpec([None], tf.string, name)
 
 
 # Nothing is converted by autograph: no function of this package branches on a tensor.
@@ -69,11 +68,6 @@ def in_slices(
         lambda number, _: number < slices, some, (0, arrays), parallel_iterations=1
     )
     return {name: each.concat() for name, each in arrays.items()}
-
-
-def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -> None:
-    """Makes files assets of the SavedModel of a module: they are copied to its folder `assets`."""
-    module.files = [tf.saved_model.Asset(path) for path in paths]
 
 
 def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -129,7 +123,7 @@ class ModelModule(tf.Module):
         self._freeze = lambda: frozen(forward)
         self.model_variables = list(loaded.model.variables)
         self._config = loaded.model.config
-        track_files(self, loaded.files())
+        self.files = [tf.saved_model.Asset(path) for path in loaded.files()]
         self.text_encoder = loaded.text_encoder(read_masks)
 
     @abc.abstractmethod

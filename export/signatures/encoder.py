@@ -22,7 +22,6 @@ from export.signatures.common import (
     Signatures,
     graph_function,
     tokens_spec,
-    track_files,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class EncoderModule(tf.train.Checkpoint):
         super().__init__()
         encoder = loaded.encoder
         _name_variables(self, encoder)
-        track_files(self, loaded.files())
+        self.files = [tf.saved_model.Asset(path) for path in loaded.files()]
         # For notebooks from before there were preprocessors, which read a vocabulary of the module.
         vocabulary = tf.saved_model.Asset(loaded.vocabulary.vocab_file)
         if isinstance(loaded.vocabulary, WordPieceTokenizer):

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
+from data_pipeline.finetuning.examples import ChoiceExample, Split
 from data_pipeline.finetuning.features import MAX_QA_LENGTH, LengthSettings
 from data_pipeline.tokenizers.text_graph import keep
 from export import finetuned
@@ -113,9 +114,12 @@ def longest_answer(loaded: LoadedModel) -> int:
 def expected(loaded: LoadedModel) -> Expected:
     """The answers of fine-tuning to both signatures."""
     contexts = TEXTS[: len(_QUESTIONS)]
-    split = finetuned.choice_split(contexts, _QUESTIONS, _CHOICES)
+    examples = [
+        ChoiceExample(str(row), context, question, _CHOICES, None, "", "probes", row)
+        for row, (context, question) in enumerate(zip(contexts, _QUESTIONS))
+    ]
     lengths = LengthSettings(loaded.max_seq_length, longest_answer(loaded))
-    found = finetuned.answer(finetuned.CHOICES, loaded, split, lengths)
+    found = finetuned.answer(finetuned.CHOICES, loaded, Split("probes", examples), lengths)
     values, probabilities, _ = found.predictions
     by_text = {"probabilities": probabilities}
     if finetuned.are_decided(probabilities):

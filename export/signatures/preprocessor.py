@@ -10,11 +10,12 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.encoding import encode_batch
+from export.finetuned import text_split
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Expected
@@ -23,7 +24,6 @@ from export.signatures.common import (
     Signatures,
     graph_function,
     named,
-    track_files,
 )
 
 _MOST_SEGMENTS = 4
@@ -45,7 +45,7 @@ class PreprocessorModule(tf.train.Checkpoint):
         self.variables: list[tf.Variable] = []
         self.trainable_variables: list[tf.Variable] = []
         self.regularization_losses: list[tf.Tensor] = []
-        track_files(self, loaded.files())
+        self.files = [tf.saved_model.Asset(path) for path in loaded.files()]
 
         @graph_function(input_signature=[named("text")])
         def preprocess(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -164,11 +164,8 @@ def pad_to_length(
 
 def expected(loaded: LoadedModel) -> Expected:
     """The Python tokenizer's ids, padded to the full length."""
-    inputs = encode_batch(loaded.vocabulary, TEXTS, loaded.max_seq_length)
-    missing = loaded.max_seq_length - inputs["input_mask"].shape[1]
-    fillers = {"input_word_ids": loaded.vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
-    padded = {
-        name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
-        for name, filler in fillers.items()
-    }
-    return Expected({DEFAULT_SIGNATURE: padded})
+    vocabulary = loaded.vocabulary
+    inputs = encode_texts(text_split(TEXTS).examples, vocabulary, loaded.max_seq_length).inputs()
+    is_real = inputs["input_mask"] > 0
+    inputs["input_word_ids"] = np.where(is_real, inputs["input_word_ids"], vocabulary.pad_id)
+    return Expected({DEFAULT_SIGNATURE: inputs})

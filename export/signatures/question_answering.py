@@ -7,7 +7,6 @@ Shapes: B batch, S sequence, N best answers.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -29,6 +28,7 @@ from export.graphs.answers import (
 from export.graphs.checks import required, same_rows, zero_or_one
 from export.graphs.windows import make_windows
 from export.model_folder import LoadedModel
+from export.probes import PLACES
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -43,6 +43,7 @@ from export.signatures.common import (
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
 MOST_WINDOWS = 512  # Of a request: more would take minutes.
+_ANSWERS = AnswerSettings()
 _TOO_LONG = (
     f"the contexts make more than {MOST_WINDOWS} windows: send fewer questions at once, or shorter "
     "contexts"
@@ -58,22 +59,6 @@ _BEAMS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class QuestionSettings:
-    """The settings of answering questions.
-
-    Attributes:
-      windows: sizes of windows, as in training.
-      answers: which spans are answers.
-      threshold: version 2.0: a question is answered if its null score is at most this; None: every
-        question is.
-    """
-
-    windows: WindowSettings
-    answers: AnswerSettings
-    threshold: float | None = None
-
-
 class QuestionAnsweringModule(ModelModule):
     """Questions and contexts -> answers with offsets; tokens -> the outputs of the model, an
     AlbertSpanLabeler (version 1.1) or AlbertSpanLabelerV2 (version 2.0).
@@ -82,7 +67,7 @@ class QuestionAnsweringModule(ModelModule):
     def __init__(self, loaded: LoadedModel) -> None:
         super().__init__(loaded)
         self._vocabulary = loaded.vocabulary
-        self._settings = settings_of(loaded)
+        self._windows, self._threshold = settings_of(loaded)
         model = loaded.model
         self._is_v2 = isinstance(model, AlbertSpanLabelerV2)
         # A beam takes this many positions, and cannot choose them from fewer.
@@ -106,12 +91,11 @@ class QuestionAnsweringModule(ModelModule):
         question, context = same_rows(question=question, context=context)
         characters = Characters(context)
         pieces = align_graph(self.text_encoder.tokenizer, characters)
-        settings = self._settings
         windows = make_windows(
             self.text_encoder.tokenize(question),
             pieces.ids,
             self._vocabulary,
-            settings.windows,
+            self._windows,
             self._shortest,
             # Refuses a request before its windows take memory.
             lambda counts: required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG),
@@ -123,13 +107,13 @@ class QuestionAnsweringModule(ModelModule):
             inputs = {spec.name: windows.inputs[spec.name] for spec in TOKENS}
             outputs = in_slices(self.forward, inputs, _LOGITS)
             spans = spans_of_logits(
-                outputs["start_logits"], outputs["end_logits"], settings.answers.n_best_size
+                outputs["start_logits"], outputs["end_logits"], _ANSWERS.n_best_size
             )
-        found = best_answers(windows, spans, characters, pieces, settings.answers)
+        found = best_answers(windows, spans, characters, pieces, _ANSWERS)
         answer = _columns(found)
         if self._is_v2:
             null_score = null_scores(windows, outputs["answer_logits"])
-            answer = _with_null(answer, null_score, settings.threshold)
+            answer = _with_null(answer, null_score, self._threshold)
         return answer
 
     def _serve_tokens_v1(
@@ -170,10 +154,7 @@ def _columns(found: Answers) -> Tensors:
     many = {
         "answers": filled(found.texts, ""),
         "probabilities": filled(found.probabilities, 0.0),
-        "starts": filled(found.starts, -1),
-        "ends": filled(found.ends, -1),
-        "byte_starts": filled(found.byte_starts, -1),
-        "byte_ends": filled(found.byte_ends, -1),
+        **{name: filled(getattr(found, name), -1) for name in PLACES},
     }
     names = ("answer", "score", "start", "end", "byte_start", "byte_end")
     best = {name: values[:, 0] for name, values in zip(names, many.values())}
@@ -194,8 +175,10 @@ def _with_null(answer: Tensors, null_score: tf.Tensor, threshold: float | None) 
     return {**answer, "threshold": tf.fill(tf.shape(null_score), threshold)}
 
 
-def settings_of(loaded: LoadedModel) -> QuestionSettings:
-    """The settings of answering with a model: the sizes and the threshold of training."""
+def settings_of(loaded: LoadedModel) -> tuple[WindowSettings, float | None]:
+    """The sizes of windows, as in training, and the threshold of version 2.0: a question is
+    answered if its null score is at most this; None: every question is.
+    """
     defaults = WindowSettings()
     metadata = loaded.metadata
     longest_question = metadata.get("max_query_length", defaults.max_query_length)
@@ -208,5 +191,4 @@ def settings_of(loaded: LoadedModel) -> QuestionSettings:
     # The windows of a shorter sequence overlap, too.
     stride = min(metadata.get("doc_stride", defaults.doc_stride), room)
     windows = WindowSettings(loaded.max_seq_length, stride, longest_question)
-    threshold = metadata.get("metrics", {}).get(THRESHOLD)
-    return QuestionSettings(windows, AnswerSettings(), threshold)
+    return windows, metadata.get("metrics", {}).get(THRESHOLD)

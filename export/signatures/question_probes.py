@@ -37,7 +37,7 @@ _LONG_CONTEXT = " ".join(random.Random(0).choices(TEXTS[0].split(), k=400))
 
 def expected(loaded: LoadedModel) -> Expected:
     """The answers of fine-tuning to both signatures of QuestionAnsweringModule."""
-    settings = settings_of(loaded)
+    windows, threshold = settings_of(loaded)
     contexts = [*(text for text in TEXTS[:-1] if text.strip()), _LONG_CONTEXT]
     questions = [
         Question(str(row), text, row, (), False)
@@ -45,11 +45,9 @@ def expected(loaded: LoadedModel) -> Expected:
     ]
     is_v2 = isinstance(loaded.model, AlbertSpanLabelerV2)
     task = SQUAD_TASKS["squad2.0" if is_v2 else "squad1.1"](
-        settings=SquadSettings(
-            **dataclasses.asdict(settings.answers), null_score_diff_threshold=settings.threshold
-        ),
+        settings=SquadSettings(null_score_diff_threshold=threshold),
     )
-    lengths = LengthSettings(**dataclasses.asdict(settings.windows))
+    lengths = LengthSettings(**dataclasses.asdict(windows))
     split = SquadSplit("probes", questions, content=SquadExamples("probes", contexts, questions))
     found = finetuned.answer(task, loaded, split, lengths)
     answers = found.predictions.details

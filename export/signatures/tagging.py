@@ -10,7 +10,8 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.finetuning.tagging import OUTSIDE
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.tagging import OUTSIDE, TaggedExample
 from data_pipeline.tokenizers.graph_characters import Characters
 from export import finetuned
 from export.graphs.checks import required, same_rows
@@ -132,7 +133,11 @@ class TaggingModule(ModelModule):
 def expected(loaded: LoadedModel) -> Expected:
     """The answers of fine-tuning to all signatures."""
     sentences = [text.split() for text in TEXTS]
-    found = finetuned.answer(finetuned.TAGS, loaded, finetuned.tagged_split(sentences))
+    examples = [
+        TaggedExample(str(row), tuple(words), None, "probes", row)
+        for row, words in enumerate(sentences)
+    ]
+    found = finetuned.answer(finetuned.TAGS, loaded, Split("probes", examples))
     tags, of_words, highest = found.predictions
     by_word = {"probabilities": padded(highest, np.float32(0))}
     if finetuned.are_decided(of_words):

@@ -1,6 +1,4 @@
-"""The findings about a SavedModel, line by line."""
-
-import json
+"""The findings about a SavedModel."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,6 @@ import tensorflow as tf
 
 from albert_tf.models import AlbertReplacedTokenDetector, AlbertSpanLabeler, AlbertTokenClassifier
 from export.check_export import ask, describe_signature, reply
-from export.fresh_process import pack_probes
 from export.probes import PLACES, Probe
 from export.signatures import masked_lm, question_probes, replaced_tokens, tagging
 from tests.export.conftest import TAGS, loaded_as
@@ -29,8 +26,7 @@ def folder(tmp_path_factory):
 
 def asked(folder, total, signature="add"):
     probe = Probe(signature, {"x": np.array([[1, 2]], np.int32)}, {"sum": np.array([total])})
-    request = {"directory": folder, "tolerance": 0.25, "probes": pack_probes([probe])}
-    return reply(json.dumps(request))
+    return reply(folder, [probe], 0.25)
 
 
 SIGNATURE = {

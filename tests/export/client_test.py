@@ -190,14 +190,16 @@ OVER_HTTP = [{"label": "a"}, {"value": 3.5}]
 ROWS = [{"label": "a", "top": [["b"]]}, {"label": "\ufffd", "top": [["c"]]}]
 
 
-def test_texts_by_each_door(doors):
-    assert client.predict_texts("http://h:1/v1/models/m", ["a", "b"]) == OVER_HTTP
-    assert client.predict_texts("https://h/v1/models/m/", ["a"], ["c"]) == OVER_HTTP
-    assert client.predict_texts("grpc://h:1/m", ["a", "b"]) == ROWS
-    assert client.predict_texts("/exports/m", ["a", "b"], ["c", "d"]) == ROWS
+def test_rows_by_each_door(doors):
+    texts = [{"text": "a"}, {"text": "b"}]
+    pairs = [{"text_a": "a", "text_b": "c"}, {"text_a": "b", "text_b": "d"}]
+    assert client.predict_rows("http://h:1/v1/models/m", texts) == OVER_HTTP
+    assert client.predict_rows("https://h/v1/models/m/", pairs[:1], "text_pair") == OVER_HTTP
+    assert client.predict_rows("grpc://h:1/m", texts) == ROWS
+    assert client.predict_rows("/exports/m", pairs, "text_pair") == ROWS
     assert doors == [
-        ("predict_rest", "http://h:1", "m", [{"text": "a"}, {"text": "b"}], "serving_default"),
-        ("predict_rest", "https://h", "m", [{"text_a": "a", "text_b": "c"}], "text_pair"),
+        ("predict_rest", "http://h:1", "m", texts, "serving_default"),
+        ("predict_rest", "https://h", "m", pairs[:1], "text_pair"),
         ("predict_grpc", "h:1", "m", {"text": ["a", "b"]}, "serving_default"),
         ("predict_saved_model", "/exports/m", {"text_a": ["a", "b"], "text_b": ["c", "d"]},
          "text_pair"),
@@ -215,13 +217,5 @@ def test_texts_by_each_door(doors):
 )
 def test_addresses_without_a_name_are_refused(doors, model, message):
     with pytest.raises(UserError) as error:
-        client.predict_texts(model, ["a"])
+        client.predict_rows(model, [{"text": "a"}])
     assert str(error.value).startswith(message) and not doors
-
-
-def test_pairs_are_as_many_as_texts(doors):
-    message = "^2 --text_pair for 1 --text: give one for each, or none"
-    with pytest.raises(UserError, match=message):
-        client.predict_texts("/exports/m", ["a"], ["b", "c"])
-    client.predict_texts("/exports/m", ["a"], [])
-    assert doors == [("predict_saved_model", "/exports/m", {"text": ["a"]}, "serving_default")]

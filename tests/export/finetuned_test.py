@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.evaluation import Predictor
+from data_pipeline.finetuning.examples import ChoiceExample, Split
 from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.tagging import TaggedExample
 from export import finetuned
 from tests.export.conftest import LABELS, TAGS, loaded_as
 
@@ -30,11 +32,13 @@ def test_numbers_tags_and_choices(keras_models, vocabulary):
 
     numbers = answered(finetuned.NUMBERS, "regression", finetuned.text_split(TEXTS))
     np.testing.assert_array_equal(numbers.predictions.values, numbers.outputs["logits"][:, 0])
-    sentences = finetuned.tagged_split([["the", "cat"], ["Paris"] * 60])
-    tags = answered(finetuned.TAGS, "tagger", sentences, labels=TAGS).predictions.values
+    sentences = ("the", "cat"), ("Paris",) * 60
+    sentences = [TaggedExample(str(n), words, None, "", n) for n, words in enumerate(sentences)]
+    found = answered(finetuned.TAGS, "tagger", Split("", sentences), labels=TAGS)
+    tags = found.predictions.values
     assert list(map(len, tags)) == [2, 60] and tags[1][-1] == "O"
-    choices = finetuned.choice_split(["the cat runs"], ["_ runs."], ["cat", "dog"])
-    found = answered(finetuned.CHOICES, "multiple_choice", choices)
+    choice = ChoiceExample("0", "the cat runs", "_ runs.", ("cat", "dog"), None, "", "", 0)
+    found = answered(finetuned.CHOICES, "multiple_choice", Split("", [choice]))
     assert found.inputs["input_mask"].shape[:2] == (1, 2)
     assert found.predictions.probabilities.shape == (1, 2)
 

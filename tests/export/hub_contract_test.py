@@ -137,7 +137,7 @@ def test_values_and_names_of_outputs(modules, layer):
     for name in ("pooled_output", "sequence_output", "encoder_outputs"):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
     np.testing.assert_array_equal(found["default"], found["pooled_output"])
-    asked = {**inputs, "masked_lm_positions": tf.zeros([2, 4], tf.int32)}
+    asked = {**inputs, "masked_lm_positions": tf.constant([[1, 2, 9, 0], [4, 4, 0, 7]])}
     mlm, logits = layer.resolved_object.mlm(asked), modules.model(asked)["masked_lm_logits"]
     for name in ("pooled_output", "sequence_output", "encoder_outputs"):
         np.testing.assert_allclose(mlm[name], expected[name], atol=1e-5)

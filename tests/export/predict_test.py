@@ -10,7 +10,7 @@ from absl.flags import FLAGS
 
 from data_pipeline.errors import UserError
 from export import predict
-from export.client import predict_rows, predict_saved_model, predict_texts
+from export.client import predict_rows, predict_saved_model
 from export.encoding import encode_batch
 from export.predict import answers, format_row, read_rows, write_answers
 from export.server.models import ModelConfig, ModelStore
@@ -132,7 +132,7 @@ def test_refused_rows_are_named_and_those_before_are_kept(exports, tmp_path):
 def test_an_encoder_says_what_it_takes_and_answers_ids(exports):
     message = "takes input_mask, input_type_ids, input_word_ids; received text. Give these"
     with pytest.raises(UserError, match=message):
-        predict_texts(exports.base("encoder"), ["the cat"])
+        predict_rows(exports.base("encoder"), [{"text": "the cat"}])
     row = {"input_word_ids": [2, 9, 3], "input_mask": [1, 1, 1], "input_type_ids": [0, 0, 0]}
     short = {name: values[:2] for name, values in row.items()}
     [first, _] = predict_rows(exports.base("encoder"), [row, short])
@@ -159,6 +159,7 @@ def test_inputs_of_another_kind_are_one_sentence(exports):
         ("classifier", {"text": ["a", "b"]}, "Input 'text' should be string"),
         ("encoder", {**tokens, "input_word_ids": ["a", "b", "c"]}, "'input_word_ids' should be"),
         ("encoder", {**tokens, "input_mask": [[1], [1, 1]]}, "'input_mask' should be int32"),
+        ("encoder", {**tokens, "input_word_ids": [2, 2**32 + 5, 3]}, "'input_word_ids' should be"),
         ("encoder", {**tokens, "input_word_ids": [2, 10**6, 3]}, "input_word_ids are from 0 to"),
         ("encoder", {**tokens, "input_mask": [7, 7, 7]}, "input_mask is 0 or 1"),
     ):
@@ -176,6 +177,7 @@ def test_inputs_of_another_kind_are_one_sentence(exports):
         (("--input_file=a", "--context=b"), "--context belongs to --question"),
         (("--question=a", "--context=b", "--text_pair=c"), "--text_pair belongs to --text"),
         (("--question=b",), "1 --question and 0 --context"),
+        (("--text=a", "--text_pair=b", "--text_pair=c"), "2 --text_pair for 1 --text"),
     ],
 )
 def test_flags_that_do_not_go_together(new_flags, given, message):

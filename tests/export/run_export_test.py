@@ -37,16 +37,6 @@ def test_prints_path_signatures_difference_and_what_to_do_next(
     assert os.listdir(out) == ["1"]
 
 
-def test_a_mistake_is_one_line_and_exit_code_2(run_module, tmp_path):
-    out = tmp_path / "out"
-    flags = ("--model_dir=nowhere", f"--output_dir={out}", "--task=encoder")
-    process = run_module("export.run_export", *flags)
-    assert process.returncode == 2
-    assert "error: nowhere is not a model folder" in process.stderr
-    assert "Traceback" not in process.stderr
-    assert not out.exists()
-
-
 def test_the_report_lists_signatures_and_difference():
     signature = {
         "inputs": {"text": "string[?]"},

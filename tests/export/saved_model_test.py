@@ -1,7 +1,6 @@
 """What lies on disk after an export, and that a bad one never gets its name."""
 
 import dataclasses
-import json
 import os
 from pathlib import Path
 
@@ -156,12 +155,6 @@ def test_the_hash_leaves_out_numbers_of_names_but_not_of_labels(tmp_path):
     assert first == hashed("topic_1", "topic_2")  # Traced later in this process.
 
 
-def test_versions_are_numbers_as_they_are_written(tmp_path):
-    for name in ("1", "12", "007", "x", "3.0"):
-        (tmp_path / name).mkdir()
-    assert saved_model.existing_versions(str(tmp_path)) == [1, 12]
-
-
 def test_hashes_of_different_exports_differ(exports):
     graphs = {exports.results[task].graph_sha256 for task in TASKS}
     assert len(graphs) == len(TASKS)
@@ -183,19 +176,6 @@ def test_files_that_make_the_folder_self_contained(exports, vocabulary_dir):
             assert file.read() == (vocabulary_dir / name).read_bytes()
     with open(os.path.join(assets, "labels.txt"), encoding="utf-8") as file:
         assert file.read() == "red\ngreen\nblå\n"
-
-
-def test_manifest_says_what_it_was_made_from(exports):
-    with open(os.path.join(exports.paths["masked_lm"], saved_model.MANIFEST_FILE)) as file:
-        manifest = json.load(file)
-    assert manifest["task"] == "masked_lm"
-    assert manifest["version"] == 1
-    assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
-    assert len(manifest["model_sha256"]) == 64
-    assert manifest["config"]["hidden_size"] == 32
-    assert 0 < manifest["max_difference"] <= 1e-5
-    assert set(manifest["signatures"]) == {"serving_default", "tokens"}
-    assert manifest["warmup_requests"] == 1
 
 
 @pytest.fixture

@@ -49,7 +49,10 @@ def other_stack():
         )
         warnings.warn(message, stacklevel=1)
         pytest.skip(message)
-    process = FreshProcess(str(found[0]), [str(ROOT)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(found[0]))
+        patch.setattr(sys, "path", [str(ROOT)])
+        process = FreshProcess()
     yield process
     process.close()
 

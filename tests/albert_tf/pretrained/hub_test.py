@@ -282,10 +282,22 @@ def test_a_repository_by_its_name(mirror, use, capfd, monkeypatch):
     hub.download_repository.cache_clear()
     mirror.requests.clear()
     source = locate(f"albert/albert-base-v2@{REVISION}")
-    assert source.vocab_file and mirror.requests == []
+    assert source.vocab_file and locate(name).path == source.path and mirror.requests == []
     origin = {"repository": REPOSITORY, "revision": REVISION}
     assert source.metadata()["origin"] == {**origin, "sha256": {"model.safetensors": sha256}}
-    assert "from the cache, since the hub did not answer" in capfd.readouterr().out
+    assert f"{name}: from the cache: HF_HUB_OFFLINE is set\n{said}" in capfd.readouterr().out
+
+
+def test_a_name_alone_is_found_offline(mirror, use, monkeypatch):
+    """It is the commit that it was when it was downloaded."""
+    as_bert(mirror)
+    use(mirror.address)
+    folder = hub.download_repository(REPOSITORY)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    hub.download_repository.cache_clear()
+    assert hub.download_repository(REPOSITORY) == folder
+    with pytest.raises(UserError, match="found in its cache: HF_HUB_OFFLINE is set"):
+        hub.download_repository(f"{REPOSITORY}@refs/pr/3")
 
 
 @pytest.mark.parametrize(

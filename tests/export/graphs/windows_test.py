@@ -1,14 +1,13 @@
-"""Windows in a graph: by hand, and beside the Python twin's rule of most context."""
+"""Windows in a graph, by hand."""
 
 from __future__ import annotations
 
 import types
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from data_pipeline.finetuning.squad_windows import WindowSettings, max_context
+from data_pipeline.finetuning.squad_windows import WindowSettings
 from export.graphs.windows import GraphWindows, make_windows
 
 VOCABULARY = types.SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
@@ -55,15 +54,3 @@ def test_windows_are_as_long_as_a_beam_needs():
     assert windows_of([[5]], [[10]], settings).inputs["input_word_ids"].shape == [1, 5]
     longer = windows_of([[5]], [[10]], settings, shortest=9).inputs
     np.testing.assert_array_equal(longer["input_mask"], [[1] * 5 + [0] * 4])
-
-
-@pytest.mark.parametrize(("length", "stride"), [(10, 3), (23, 4), (6, 2), (40, 7)])
-def test_most_context_as_in_python(length, stride):
-    settings = WindowSettings(max_seq_length=14, doc_stride=stride, max_query_length=3)
-    windows = windows_of([[5, 6]], [list(range(10, 10 + length))], settings)
-    spans = tuple(zip(windows.starts.numpy().tolist(), windows.lengths.numpy().tolist()))
-    assert sum(spans[-1]) == length
-    for number, (expected, (start, size)) in enumerate(zip(max_context(spans), spans)):
-        pieces = tf.tile(tf.range(start, start + size)[None], [len(spans), 1])
-        found = windows.has_most_context(pieces)[number]
-        np.testing.assert_array_equal(found, expected)

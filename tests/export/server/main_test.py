@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from albert_tf import commands
 from data_pipeline.errors import UserError
-from export.client import predict_grpc, predict_rest, predict_texts
+from export.client import predict_grpc, predict_rest, predict_rows
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -72,11 +72,11 @@ def wait_for(condition, seconds=60):
 def test_predict_asks_every_kind_of_model_the_same_way(server, exports):
     _, ready, _ = server
     for name, task in (("topics", "classifier"), ("words", "masked_lm")):
-        texts = ["the [MASK] of", "a [MASK] [MASK]"]
+        rows = [{"text": "the [MASK] of"}, {"text": "a [MASK] [MASK]"}]
         answers = [
-            predict_texts(f"{ready['rest']}/v1/models/{name}", texts),
-            predict_texts(f"grpc://{ready['grpc']}/{name}", texts),
-            predict_texts(exports.base(task), texts),
+            predict_rows(f"{ready['rest']}/v1/models/{name}", rows),
+            predict_rows(f"grpc://{ready['grpc']}/{name}", rows),
+            predict_rows(exports.base(task), rows),
         ]
         key = "logits" if name == "topics" else "top_probabilities"
         for answer in answers[1:]:
@@ -115,7 +115,7 @@ def test_client_errors_are_one_sentence(server):
         ("grpc://127.0.0.1:9/m", "answered UNAVAILABLE"),
     ):
         with pytest.raises(UserError, match=match):
-            predict_texts(model, ["a"])
+            predict_rows(model, [{"text": "a"}])
 
 
 def test_a_new_version_is_served_once_its_folder_has_a_number(server):

@@ -15,7 +15,6 @@ LIMITS = Limits(
     max_text_bytes=4,
     max_row_values=6,
     max_input_values=16,
-    max_answer_values=9,
 )
 
 
@@ -52,12 +51,6 @@ def test_texts():
 def test_names_as_in_a_sentence():
     assert listed(["b", "a"]) == "a, b"
     assert listed(["k" * 1000]) == "k" * 400 + "..."
-
-
-def test_answers():
-    LIMITS.check_answer(9)
-    with pytest.raises(ServingError, match="answer has 10 values; .* 9 .*--max_answer_values"):
-        LIMITS.check_answer(10)
 
 
 MANY = 1_000_000

@@ -23,13 +23,12 @@ def client(store):
 
 
 @pytest.fixture(scope="module")
-def expected(exports):
+def logits(exports):
     inputs = encode_batch(exports.vocabulary, TEXTS, 48)
-    return inputs, exports.models["classifier"](inputs, training=False).numpy()
+    return exports.models["classifier"](inputs, training=False).numpy()
 
 
-def test_row_and_column_format_equal_keras(client, expected):
-    _, logits = expected
+def test_row_and_column_format_equal_keras(client, logits):
     rows = client.post("/v1/models/topics:predict", json={"instances": TEXTS})
     assert rows.status_code == 200
     assert rows.mimetype == "application/json"
@@ -41,25 +40,7 @@ def test_row_and_column_format_equal_keras(client, expected):
     assert columns.json["outputs"]["label"] == [row["label"] for row in rows.json["predictions"]]
 
 
-def test_tokens_signature(client, expected):
-    inputs, logits = expected
-    body = {
-        "signature_name": "tokens",
-        "inputs": {name: value.tolist() for name, value in inputs.items()},
-    }
-    answer = client.post("/v1/models/topics:predict", json=body)
-    np.testing.assert_allclose(answer.json["outputs"]["logits"], logits, atol=1e-5)
-
-
-def test_masked_lm(client):
-    body = {"instances": [{"text": "the [MASK]."}, {"text": "a"}]}
-    rows = client.post("/v1/models/words:predict", json=body).json["predictions"]
-    assert [row["num_masks"] for row in rows] == [1, 0]
-    assert len(rows[0]["top_pieces"][0]) == 5
-
-
-def test_classify(client, expected):
-    _, logits = expected
+def test_classify(client, logits):
     body = {
         "signature_name": "classify",
         "examples": [{"text": TEXTS[0]}, {"text": [TEXTS[1]], "text_b": ""}],

@@ -43,14 +43,6 @@ def test_variables_and_files_go_along(counts, keras_models, vocabulary_dir):
     assert str(vocabulary_dir / "spiece.model") in found
 
 
-def test_specs():
-    assert [spec.name for spec in common.TOKENS] == [
-        "input_word_ids", "input_mask", "input_type_ids",
-    ]  # fmt: skip
-    assert common.tokens_spec("a") == tf.TensorSpec([None, None], tf.int32, "a")
-    assert common.named("a") == tf.TensorSpec([None], tf.string, "a")
-
-
 def test_examples_with_and_without_a_second_text():
     examples = [tf.train.Example(), tf.train.Example()]
     for example, features in zip(examples, ({"text": b"a", "text_b": b"b"}, {"text": b"c"})):

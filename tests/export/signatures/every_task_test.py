@@ -70,7 +70,7 @@ def test_signatures_manifest_and_client(exports, task):
         manifest = json.load(file)
     assert manifest["task"] == task
     assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
-    assert {"model_sha256", "config", "versions", "signatures"} <= set(manifest)
+    assert {"model_sha256", "config", "version", "versions", "signatures"} <= set(manifest)
 
     asked, seen = ROWS.get(task, ({"text": "the cat"}, "the cat"))
     [row] = predict_rows(exports.base(task), [asked])
