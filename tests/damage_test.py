@@ -1,7 +1,7 @@
 """Every damage of every file of every folder ends in the same result, or in a sentence about it.
 
 `make test-long` damages each file in each way, through the programs and their flags; the table of
-docs/data.md has what came out. A few of them are tried in every run of the tests.
+docs/benchmarks/notes.md has what came out. A few of them are tried in every run of the tests.
 """
 
 from __future__ import annotations

@@ -120,9 +120,10 @@ def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
     """Command lines that use the model."""
     has_spans = isinstance(objective, RecurringSpans)
     task, name, ending = ("squad1.1", "-v1.1", "json") if has_spans else ("tsv", "", "tsv")
+    length = "--max_seq_length=384 " if has_spans else ""  # The default has no room for contexts.
     commands = [
         f"python -m albert_tf.run_finetuning --task={task} --init_checkpoint={model_dir} "
-        f"--train_file=train{name}.{ending} --dev_file=dev{name}.{ending} --output_dir=..."
+        f"--train_file=train{name}.{ending} --dev_file=dev{name}.{ending} {length}--output_dir=..."
     ]
     # A detector predicts no words, so it cannot be exported to fill masks.
     if objective.kept is objective.words:
