@@ -50,6 +50,12 @@ def files() -> list[str]:
 
 
 @functools.cache
+def code_of_tests() -> str:
+    """The code of all tests."""
+    return "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+
+
+@functools.cache
 def text_of(path: Path) -> str:
     """The text of a file."""
     return path.read_text(encoding="utf-8")
@@ -77,13 +83,17 @@ def test_links_lead_somewhere(path):
 
 @every_document_of_today
 def test_files_of_the_project_exist(path):
-    """`streams.py` stands for any file of that name, `corpus/streams.py` for one in that folder."""
+    """`streams.py` stands for any file of that name, `corpus/streams.py` for one in that folder;
+    `test_name` for a test.
+    """
     for span in re.findall(r"`([^`\n]+)`", text_of(path)):
         is_source = re.fullmatch(r"[\w/]+\.(py|sh|flags|md)", span)
         is_in_folder = re.fullmatch(rf"({'|'.join(FOLDERS)})/[\w./]*", span)
         if (is_source or is_in_folder) and span not in WRITTEN:
             wanted = f"/{span.rstrip('/')}"
             assert any(file.endswith(wanted) for file in files()), span
+        if re.fullmatch(r"test_\w+", span):
+            assert f"def {span}(" in code_of_tests(), span
 
 
 @every_document_of_today
