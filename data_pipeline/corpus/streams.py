@@ -145,7 +145,7 @@ def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
 
 
 def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
-    """What a zstd file holds; tools that compress in parallel write many frames."""
+    """The content of a zstd file; tools that compress in parallel write many frames."""
     import zstandard
 
     # Not its stream_reader, to which a frame that was cut is complete.
