@@ -15,10 +15,11 @@ from albert_tf.optimization.base import DEFAULT_EXCLUSIONS
 def addons_lamb(
     learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
     weight_decay_rate: float = 0.01,
+    global_clipnorm: float | None = 1.0,
     **settings: Any,
 ) -> keras.optimizers.legacy.Optimizer:
     """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does; a UserError where
-    Addons is not installed. settings: Addons' own, such as `beta_1` or `global_clipnorm`.
+    Addons is not installed. settings: Addons' own, such as `beta_1`.
     """
     try:
         import tensorflow_addons as tfa
@@ -50,5 +51,6 @@ def addons_lamb(
         learning_rate,
         weight_decay=weight_decay_rate,
         exclude_from_weight_decay=list(DEFAULT_EXCLUSIONS),
+        global_clipnorm=global_clipnorm,
         **settings,
     )
