@@ -217,7 +217,7 @@ TABLES = {
             Cell("AdamW, 0.001"),
             *(_optimizer("AdamW", rate) for rate in (0.002, 0.004)),
             *(_optimizer("LAMB", rate) for rate in (0.0035, 0.007, 0.014)),
-            *(_optimizer("Muon", rate, cost=1.026) for rate in (0.001, 0.002, 0.004)),
+            *(_optimizer("Muon", rate, cost=1.026) for rate in (0.002, 0.004, 0.008)),
         ),
         paper=(),
     ),
