@@ -6,6 +6,7 @@ asked of the network.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -159,8 +160,10 @@ def _remember(folder: str, revision: str, commit: str) -> None:
     """Writes into the cache which commit a revision is, so that it is found offline by its name."""
     # The hub does so where a file is asked for by that name; here files are asked for by commit, so
     # that all are of one.
-    if revision != commit:
-        path = os.path.join(os.path.dirname(os.path.dirname(folder)), "refs", revision)
+    if revision == commit:
+        return
+    path = os.path.join(os.path.dirname(os.path.dirname(folder)), "refs", revision)
+    with contextlib.suppress(OSError):  # A cache may be read-only.
         os.makedirs(os.path.dirname(path), exist_ok=True)
         atomic_files.write_text(path, commit)
 

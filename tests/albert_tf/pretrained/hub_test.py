@@ -300,6 +300,17 @@ def test_a_name_alone_is_found_offline(mirror, use, monkeypatch):
         hub.download_repository(f"{REPOSITORY}@refs/pr/3")
 
 
+def test_a_cache_that_cannot_be_written_to_is_read(mirror, use, monkeypatch):
+    as_bert(mirror)
+    use(mirror.address)
+
+    def refuse(*unused):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(hub.atomic_files, "write_text", refuse)
+    assert hub.download_repository(REPOSITORY).endswith(REVISION)
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
