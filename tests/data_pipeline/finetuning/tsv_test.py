@@ -29,6 +29,8 @@ def test_reading(write):
     assert "data.tsv: 1 of 3 rows are empty or lack columns and were left out" in split.note
     assert "(line 3)" in split.note
     assert read_tsv(write("text\tlabel\n\na\tb\n")).skipped_lines == (2,)
+    late = read_tsv(write("\ntext\tlabel\na\tb\n"))  # The header is no example.
+    assert late.skipped_lines == () and late.examples[0].place.endswith("data.tsv:3")
     unlabeled = read_tsv(write(ROWS), text_column="second", label_column=None)
     assert [(e.text_a, e.text_b, e.label) for e in unlabeled.examples] == [
         ("It is", None, None),
