@@ -44,9 +44,10 @@ def test_missing_variables_are_listed_and_nothing_is_assigned(config):
     assert kept == ["classification/logits/kernel", "classification/logits/bias"]
 
 
-def test_sharing_that_the_reference_does_not_know(config):
-    with pytest.raises(UserError, match="parameter_sharing='ffn' has no counterpart"):
-        google.load(AlbertPretrainer(config.replace(parameter_sharing="ffn")), PREFIX)
+@pytest.mark.parametrize("sharing", ["ffn", "attention"])
+def test_sharing_that_the_reference_does_not_know(config, sharing):
+    with pytest.raises(UserError, match=f"parameter_sharing='{sharing}' has no counterpart"):
+        google.load(AlbertPretrainer(config.replace(parameter_sharing=sharing)), PREFIX)
 
 
 def test_a_model_without_counterpart(config, tmp_path):

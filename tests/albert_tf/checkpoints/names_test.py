@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from albert_tf import models
-from albert_tf.checkpoints.names import check_sharing, variable_names
-from albert_tf.errors import UserError
+from albert_tf.checkpoints.names import variable_names
 from albert_tf.models import AlbertEncoder
 from albert_tf.variable_names import variable_name
 
@@ -44,14 +43,3 @@ def test_a_row_for_each_variable_and_no_other(tiny_config, kind, changes):
     for names in zip(*((row.google, row.huggingface) for row in rows.values())):
         stored = [name for name in names if name is not None]
         assert len(stored) == len(set(stored))
-
-
-@pytest.mark.parametrize(
-    ("sharing", "fits"), [("all", True), ("none", True), ("ffn", False), ("attention", False)]
-)
-def test_sharing_that_others_do_not_know(tiny_config, sharing, fits):
-    config = tiny_config.replace(parameter_sharing=sharing)
-    if fits:
-        return check_sharing(config, "the software")
-    with pytest.raises(UserError, match=f"parameter_sharing='{sharing}' has no .* the software"):
-        check_sharing(config, "the software")

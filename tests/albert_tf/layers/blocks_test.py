@@ -35,8 +35,3 @@ def test_blocks_are_read_in_order_and_for_each_use():
     np.testing.assert_array_equal(found, [133.0, 136.0])
     np.testing.assert_allclose(ready[0].norm(tf.constant([1.0, 3.0])), [0.0, 2.0], atol=1e-6)
     assert isinstance(ready[0], ReadyBlock)
-
-
-def test_a_batch_is_one_part():
-    assert Operations().in_parts(lambda *given: given, [1, None]) == (1, None)
-    assert Operations.row_multiple == 1

@@ -48,32 +48,12 @@ def test_sum_norm_and_projection(tiny_config, kind):
     np.testing.assert_allclose(found, rows @ kernel + bias, atol=1e-4)
 
 
-def test_no_projection_where_sizes_are_equal(tiny_config):
-    config = tiny_config.replace(embedding_size=16)
-    embedding = make(config)
-    assert embedding.projection is None and len(embedding.weights) == 5
-    found = embedding(tf.constant(IDS), tf.constant(TYPES), layouts()["padded"])
-    np.testing.assert_allclose(found, expected(embedding, config).reshape(8, 16), atol=1e-4)
-    assert make(config.replace(always_project_embeddings=True)).projection is not None
-
-
 def test_tables(tiny_config):
-    config = tiny_config.replace(type_vocab_size=3)
-    embedding = AlbertEmbedding(config, name="embeddings")
-    with tf.name_scope("embeddings"):
-        embedding.build()
-    shapes = {weight.name: weight.shape.as_list() for weight in embedding.weights}
-    assert shapes == {
-        "embeddings/word_embeddings:0": [50, 8],
-        "embeddings/token_type_embeddings:0": [3, 8],
-        "embeddings/position_embeddings:0": [16, 8],
-        "embeddings/layer_norm/gamma:0": [8],
-        "embeddings/layer_norm/beta:0": [8],
-        "embeddings/projection/kernel:0": [8, 16],
-        "embeddings/projection/bias:0": [16],
-    }
-    for table in embedding.weights[:3]:
-        assert 0 < np.abs(table).max() <= 2 * config.initializer_range
+    embedding = AlbertEmbedding(tiny_config.replace(type_vocab_size=3), name="embeddings")
+    embedding.build()
+    tables = embedding.weights[:3]
+    assert [table.shape.as_list() for table in tables] == [[50, 8], [3, 8], [16, 8]]
+    assert all(0 < np.abs(table).max() <= 2 * tiny_config.initializer_range for table in tables)
 
 
 def test_dropout_comes_before_the_projection(tiny_config):
@@ -84,19 +64,13 @@ def test_dropout_comes_before_the_projection(tiny_config):
         return embedding(tf.constant(IDS), tf.constant(TYPES), layout, **settings).numpy()
 
     dropped = call(training=True, seed=tf.constant([1, 2]))
-    np.testing.assert_array_equal(dropped, call(training=True, seed=tf.constant([1, 2])))
     assert 0.2 < (dropped == 0).mean() < 0.8
     np.testing.assert_allclose(dropped[dropped != 0], 2 * call()[dropped != 0], rtol=1e-6)
 
 
 def test_a_sequence_longer_than_the_positions(tiny_config):
-    embedding = make(tiny_config)
-    for length in (16, 17):
-        ids = tf.zeros([1, length], tf.int32)
-        if length == 16:
-            assert embedding(ids, ids, PaddedLayout(ids)).shape == [16, 16]
-            continue
-        with pytest.raises(
-            ValueError, match=r"length 17 is longer than the model's 16 positions.* at most 16 tok"
-        ):
-            embedding(ids, ids, PaddedLayout(ids))
+    embedding, ids = make(tiny_config), tf.zeros([1, 17], tf.int32)
+    with pytest.raises(ValueError, match="17 is longer than the model's 16 positions.* 16 tok"):
+        embedding(ids, ids, PaddedLayout(ids))
+    ids = ids[:, :16]
+    assert embedding(ids, ids, PaddedLayout(ids)).shape == [16, 16]

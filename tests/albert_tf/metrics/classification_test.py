@@ -36,13 +36,6 @@ def test_all_right_and_always_the_same():
     assert {type(value) for value in same} == {float}
 
 
-def test_f1_is_of_class_1():
-    labels, predictions = [1, 1, 0, 0, 1], [1, 0, 0, 0, 1]
-    assert f1(labels, predictions) == pytest.approx(2 * 1 * (2 / 3) / (1 + 2 / 3))
-    assert f1_macro(labels, predictions) == pytest.approx((0.8 + 2 * (2 / 3) / (5 / 3)) / 2)
-    assert accuracy(labels, predictions) == 0.8
-
-
 @pytest.mark.parametrize("labels, predictions", [([1, 0], [0, 0]), ([0, 0], [0, 0])])
 def test_nothing_positive(labels, predictions, recwarn):
     assert f1(labels, predictions) == 0.0

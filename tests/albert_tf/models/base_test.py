@@ -34,21 +34,6 @@ def test_a_configuration_may_be_a_dict(tiny_config):
             AlbertClassifier(other, 2)
 
 
-def test_frozen_parts_are_recorded_and_come_back(tiny_config):
-    model = AlbertClassifier(tiny_config, 2)
-    assert model.get_config()["frozen"] == []
-    model.encoder.embeddings.trainable = False
-    model.classification.trainable = False
-    settings = model.get_config()
-    assert sorted(settings["frozen"]) == ["classification", "encoder/embeddings"]
-    copy = AlbertClassifier.from_config(settings)
-    assert not copy.encoder.embeddings.trainable and not copy.classification.trainable
-    assert copy.encoder.transformer.trainable and copy.encoder.pooler.trainable
-    assert copy.get_config() == settings
-    names = {variable.name for variable in copy.trainable_variables}
-    assert names == {variable.name for variable in model.trainable_variables}
-
-
 def test_from_config_leaves_its_argument_alone(tiny_config):
     settings = AlbertEncoder(tiny_config).get_config()
     before = dict(settings)
@@ -69,16 +54,3 @@ def test_a_legacy_optimizer_makes_its_own_variables(tiny_config):
     model = AlbertClassifier(tiny_config, 2)
     model.compile(keras.optimizers.legacy.SGD(0.1))
     assert not hasattr(model.optimizer, "build")
-
-
-def test_it_is_compiled_from_what_it_was_compiled_with(tiny_config):
-    model = AlbertClassifier(tiny_config, 2)
-    model.compile(keras.optimizers.Adam(0.25), loss="mse")
-    copy = AlbertClassifier(tiny_config, 2)
-    copy.compile_from_config(model.get_compile_config())
-    assert isinstance(copy.optimizer, keras.optimizers.Adam) and copy.loss == "mse"
-    assert float(copy.optimizer.learning_rate) == 0.25
-
-
-def test_the_shape_of_the_outputs_is_known_without_computing(tiny_config):
-    assert AlbertClassifier(tiny_config, 2).compute_output_shape((3, 10)) == (3, 2)

@@ -15,12 +15,6 @@ WEIGHTS, GRADIENT, M, V = RNG.normal(size=[4, 3, 5]).astype(np.float32)
 V = np.abs(V)
 
 
-@pytest.mark.parametrize("is_on", [True, False])
-def test_it_is_possible_where_the_fast_form_is_on(monkeypatch, is_on):
-    monkeypatch.setattr(fast_switch, "is_on", lambda: is_on)
-    assert in_place.is_possible() is is_on
-
-
 @pytest.mark.parametrize("bias_correction", [False, True])
 @pytest.mark.parametrize("adapts", [True, False])
 def test_updates_equal_the_plain_ones(adapts, bias_correction):

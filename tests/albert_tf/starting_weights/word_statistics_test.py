@@ -61,18 +61,3 @@ def test_vectors_are_the_largest_singular_ones(rows):
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
     np.testing.assert_array_equal(found[list(IGNORED)], 0)
     np.testing.assert_allclose(np.square(found[2:]).mean(axis=1), 1, rtol=1e-5)
-
-
-def test_words_of_equal_neighbors_have_equal_vectors():
-    """2 and 3 stand between the same words, 4 between others."""
-    random = np.random.default_rng(2)
-    rows = [[5, random.choice([2, 3]), 6, 7] for _ in range(200)]
-    rows += [[8, 4, 9, 10] for _ in range(100)]
-    vectors = count_words([np.array(rows)], V, IGNORED).vectors(3, seed=0)
-    assert vectors[2] @ vectors[3] > 0.9 * 3
-    assert vectors[2] @ vectors[4] < 0.5 * 3
-
-
-def test_the_same_seed_gives_the_same_vectors(rows):
-    statistics = count_words(rows, V, IGNORED)
-    np.testing.assert_array_equal(statistics.vectors(4, seed=3), statistics.vectors(4, seed=3))

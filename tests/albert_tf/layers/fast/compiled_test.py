@@ -68,21 +68,15 @@ def test_eagerly_it_runs_as_it_is(form):
     assert runs == ["eager"] and call.__name__ == "add_one"
 
 
-@pytest.mark.parametrize("inline", [True, False])
-def test_a_graph_calls_it_and_holds_it_once(form, inline):
+@pytest.mark.parametrize(("settings", "inline"), [({}, True), ({"inline": False}, False)])
+def test_a_graph_calls_it_and_holds_it_once(form, settings, inline):
     form(False)
     function, runs = counted()
-    call = once_in_graph(function, inline=inline)
+    call = once_in_graph(function, **settings)
     calls, library = library_of(lambda x: call(call(call(x))), tf.TensorSpec([2]))
     assert runs == ["traced"] and len(calls) == 3 and len(library) == 1
     assert library[0].attr["_noinline"].b is not inline
     np.testing.assert_array_equal(tf.function(call)(tf.constant([1.0, 2.0])), [2.0, 3.0])
-
-
-def test_it_is_inlined_unless_told_otherwise(form):
-    form(False)
-    _, library = library_of(once_in_graph(counted()[0]), tf.TensorSpec([2]))
-    assert not library[0].attr["_noinline"].b
 
 
 def test_each_form_is_traced_apart(form):

@@ -1,4 +1,4 @@
-"""GELU and its slope at chosen points; what is kept for the gradient."""
+"""GELU and its slope in half precision; what is kept for the gradient."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.layers.fast.gelu import gelu
-
-POINTS = [-6.0, -2.0, -0.7, 0.0, 0.3, 1.0, 2.5, 6.0]
 
 
 @pytest.fixture(autouse=True)
@@ -25,17 +23,6 @@ def formula(x: float) -> float:
 
 def slope(x: float) -> float:
     return (formula(x + 1e-4) - formula(x - 1e-4)) / 2e-4
-
-
-def test_values_and_slopes():
-    x = tf.constant(POINTS)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = gelu(x)
-    np.testing.assert_allclose(y, [formula(point) for point in POINTS], atol=1e-6)
-    upstream = tf.range(1.0, 1.0 + len(POINTS))
-    expected = [factor * slope(x) for factor, x in enumerate(POINTS, start=1)]
-    np.testing.assert_allclose(tape.gradient(y, x, upstream), expected, atol=2e-5)
 
 
 def test_half_precision_is_rounded_once_at_the_end():

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.layers import operations as plain
 from albert_tf.layers.blocks import Operations
-from albert_tf.layers.fast import attention, gelu, layer_norm, streams
+from albert_tf.layers.fast import attention, gelu, layer_norm
 from albert_tf.layers.fast.operations import (
     InferenceOperations,
     PlainInferenceOperations,
@@ -58,11 +58,8 @@ def test_what_is_recomputed_without_the_fast_form_is_plain():
     np.testing.assert_array_equal(found, Operations().layer_norm(x, norm))
 
 
-def test_rows_and_streams():
-    assert InferenceOperations.in_parts is streams.in_streams
-    assert TrainingOperations.in_parts is Operations.in_parts
+def test_what_training_does_otherwise():
     assert TrainingOperations.dense is Operations.dense  # Its bias has an exact gradient.
-    assert (InferenceOperations.row_multiple, TrainingOperations.row_multiple) == (1, 64)
     assert (TrainingOperations.uses_at_once, RecomputingOperations.uses_at_once) == (3, 1)
     assert PlainRecomputingOperations.uses_at_once == 1
 
