@@ -25,7 +25,9 @@ ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
         ("none", ["masked_lm"]),
     ],
 )
-def test_the_objective_names_losses_and_metrics(tiny_config, pretraining_data, objective, names):
+def test_the_objective_names_losses_and_metrics(
+    tiny_config, pretraining_data, eager, objective, names
+):
     task = PretrainingObjective(AlbertPretrainer(tiny_config), objective)
     figures = Stepper(task, None, ONE_DEVICE).evaluate(pretraining_data(0).take(2))
     expected = [f"{name}_{kind}" for name in names for kind in ("loss", "accuracy")]

@@ -66,14 +66,6 @@ def test_the_name_is_enough(in_package, tmp_path):
         from_preset("albert-tin")
 
 
-def test_heads_that_the_weights_lack_are_new(tiny_config, tmp_path):
-    classifier = AlbertClassifier(tiny_config, 2)
-    huggingface.save(classifier, str(tmp_path))
-    found = AlbertPretrainer.from_preset(str(tmp_path))
-    np.testing.assert_array_equal(found.encoder.pooler.kernel, classifier.encoder.pooler.kernel)
-    assert not np.any(found.masked_lm.output_bias)
-
-
 def test_a_folder_without_weights_ships_nothing(tmp_path, monkeypatch):
     (tmp_path / "albert-tiny").mkdir()
     monkeypatch.setattr(loading, "_SHIPPED", str(tmp_path))

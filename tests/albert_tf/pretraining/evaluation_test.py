@@ -29,9 +29,20 @@ def config(work) -> AlbertConfig:
     return AlbertConfig.from_json_file(str(work / "config.json"))
 
 
-def test_a_model_is_evaluated_on_both_objectives(held_out, config, work, tmp_path, capsys):
-    manifest = read_manifest(str(work / "sop"))
-    fingerprint = {"vocab_fingerprint": manifest["vocab_fingerprint"]}
+@pytest.fixture
+def manifest(work) -> dict:
+    return read_manifest(str(work / "sop"))
+
+
+@pytest.fixture
+def fingerprint(manifest) -> dict:
+    """What a run, or a model, must have in common with the records."""
+    return {"vocab_fingerprint": manifest["vocab_fingerprint"]}
+
+
+def test_a_model_is_evaluated_on_both_objectives(
+    held_out, config, work, manifest, fingerprint, tmp_path, capsys
+):
     native.save(AlbertPretrainer(config), str(tmp_path / "model"), fingerprint)
     figures = evaluate_model(str(tmp_path / "model"), held_out, DEVICES, manifest)
     assert {"masked_lm_perplexity", "sentence_order_loss", "next_sentence_loss"} <= set(figures)
@@ -42,10 +53,10 @@ def test_a_model_is_evaluated_on_both_objectives(held_out, config, work, tmp_pat
     assert "next_sentence_accuracy" in second and "masked_lm_loss" not in second
 
 
-def test_a_model_of_another_format_is_evaluated_like_its_folder(held_out, config, work, tmp_path):
+def test_a_model_of_another_format_is_evaluated_like_its_folder(
+    held_out, config, work, fingerprint, tmp_path
+):
     model = AlbertPretrainer(config)
-    manifest = read_manifest(str(work / "sop"))
-    fingerprint = {"vocab_fingerprint": manifest["vocab_fingerprint"]}
     native.save(model, str(tmp_path / "native"), fingerprint)
     huggingface.save(model, str(tmp_path / "other"))
     shutil.copy(work / "vocabulary" / "spiece.model", tmp_path / "other")
@@ -76,31 +87,27 @@ def test_folders_that_cannot_be_held_out(work):
         HeldOut([str(work / "sop")] * 2)
 
 
-def test_a_run_without_checkpoints(held_out, config, work, tmp_path):
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
-    with pytest.raises(UserError, match="no checkpoint appeared in .* within --eval_timeout=0.0"):
+@pytest.mark.parametrize(
+    ("settings", "other", "message"),
+    [
+        ({}, {}, "no checkpoint appeared in .* within --eval_timeout=0.0"),
+        ({}, {"task": "rte"}, "is a run of fine-tuning, .* --mode=eval of run_finetun"),
+        ({"ema_decay": 0.5}, {}, "is a run of --ema_decay=0.5, whose averages"),
+    ],
+)
+def test_runs_that_cannot_be_evaluated(
+    held_out, config, fingerprint, tmp_path, settings, other, message
+):
+    run_folder.claim(str(tmp_path), config, settings, {**fingerprint, **other}, False).close()
+    with pytest.raises(UserError, match=message):
         evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
 
 
-def test_a_run_of_fine_tuning(held_out, config, tmp_path):
-    run_folder.claim(str(tmp_path), config, {}, {"task": "rte"}, False).close()
-    with pytest.raises(UserError, match="is a run of fine-tuning, .* --mode=eval of run_finetun"):
-        evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
-
-
-def test_a_run_of_averages(held_out, config, work, tmp_path):
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    run_folder.claim(str(tmp_path), config, {"ema_decay": 0.5}, fixed, False).close()
-    with pytest.raises(UserError, match="is a run of --ema_decay=0.5, whose averages"):
-        evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
-
-
-def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkeypatch, capsys):
+def test_a_scaled_run_elsewhere(
+    config, work, fingerprint, tmp_path, result_of, fast_choice, monkeypatch
+):
     """Its last step is the recipe's, and without training records baselines are the held-out's."""
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    config = AlbertConfig.from_json_file(str(work / "config.json"))
-    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
+    run_folder.claim(str(tmp_path), config, {}, fingerprint, False).close()
     last_steps = []
 
     def evaluate(model, evaluator, run_dir, last_step, timeout):
@@ -108,19 +115,17 @@ def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkey
         return dict.fromkeys(evaluator.metrics, 0.5)
 
     monkeypatch.setattr(evaluation, "evaluate_checkpoints", evaluate)
-    with pytest.raises(SystemExit) as end:
-        run_program(
-            "albert_tf.run_pretraining", "--mode=continuous_eval", "--distribution=one_device",
-            f"--output_dir={tmp_path}", f"--eval_data={work / 'sop'}", "--num_train_steps=10",
-            "--recipe_batch_size=64", "--train_batch_size=16",
-        )  # fmt: skip
-    assert not end.value.code and last_steps == [40]
-    assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out
+    result = result_of(
+        "albert_tf.run_pretraining", "--mode=continuous_eval", "--distribution=one_device",
+        f"--output_dir={tmp_path}", f"--eval_data={work / 'sop'}", "--num_train_steps=10",
+        "--recipe_batch_size=64", "--train_batch_size=16",
+    )  # fmt: skip
+    assert result.returncode == 0 and last_steps == [40]
+    assert f"on {work / 'sop'}, baselines of these records\n" in result.stdout
 
 
-def test_the_last_figures_of_a_run(held_out, config, work, tmp_path, monkeypatch, capsys):
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
+def test_the_last_figures_of_a_run(held_out, config, fingerprint, tmp_path, monkeypatch, capsys):
+    run_folder.claim(str(tmp_path), config, {}, fingerprint, False).close()
     asked = []
 
     def evaluate(model, evaluator, *others):

@@ -47,31 +47,32 @@ def train(work, pretrain):
 
 
 @pytest.fixture
-def whole(train, tmp_path_factory):
-    """The folder of a run of all steps, which is made once; `shown.txt` is what it printed."""
+def run(train, eagerly, tmp_path_factory):
+    """The folder of a short run, which is made once; `shown.txt` is what it printed."""
     folder = tmp_path_factory.getbasetemp() / "a_run_of_replaced_tokens"
     if not (folder / "shown.txt").exists():
-        shown = train(folder, *CONSTANT)
+        with eagerly():
+            shown = train(folder, "--num_train_steps=2", "--num_warmup_steps=0")
         (folder / "shown.txt").write_text(shown, encoding="utf-8")
     return folder
 
 
 @pytest.mark.long
-def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
-    shown = (whole / "shown.txt").read_text(encoding="utf-8")
-    assert "detection_accuracy" in shown
-    assert "all are original" in shown
-    train(tmp_path, *CONSTANT, "--num_train_steps=8")
-    assert "resuming at step 8" in train(tmp_path, *CONSTANT)
+def test_an_interrupted_run_ends_with_the_same_bits(train, tmp_path):
+    for folder, steps in (("whole", (12,)), ("parts", (8, 12))):
+        for number in steps:
+            shown = train(tmp_path / folder, *CONSTANT, f"--num_train_steps={number}")
+    assert "resuming at step 8" in shown
     model = f"model/{native.WEIGHTS_PREFIX}"
-    check_tensors(tmp_path / model, whole / model)
-    metadata = native.read_metadata(str(whole / "model"))
-    assert metadata["task"] == "replaced_token_detection"
+    check_tensors(tmp_path / "parts" / model, tmp_path / "whole" / model)
 
 
-def test_its_model_is_an_encoder_like_any_other(pretrain, whole, tmp_path, result_of, eagerly):
+def test_its_model_is_an_encoder_like_any_other(pretrain, run, tmp_path, result_of, eagerly):
     """It is loaded for another task, carried on, and converted."""
-    folder = str(whole / "model")
+    shown = (run / "shown.txt").read_text(encoding="utf-8")
+    assert "detection_accuracy" in shown and "all are original" in shown
+    folder = str(run / "model")
+    assert native.read_metadata(folder)["task"] == "replaced_token_detection"
     detector = native.load_model(folder)
     assert isinstance(detector, AlbertReplacedTokenDetector)
     classifier = from_preset(folder, AlbertClassifier, num_classes=2)
@@ -90,12 +91,12 @@ def test_its_model_is_an_encoder_like_any_other(pretrain, whole, tmp_path, resul
     assert second.returncode == 0, second.stderr
 
 
-def test_what_does_not_go_together(pretrain, whole, work):
+def test_what_does_not_go_together(pretrain, run, work):
     evaluation = ("--mode=continuous_eval", f"--eval_data={work / 'sop'}")
     for flags, others, message in (
         (["--detection_weight=3"], {}, "--detection_weight is for --objective=replaced_tokens"),
-        ([], {"output_dir": whole}, "objective was 'replaced_tokens' and is 'mlm'"),
-        (evaluation, {"output_dir": whole}, "is a run of --objective=replaced_tokens"),
+        ([], {"output_dir": run}, "objective was 'replaced_tokens' and is 'mlm'"),
+        (evaluation, {"output_dir": run}, "is a run of --objective=replaced_tokens"),
     ):
         result = pretrain(*flags, **others)
         assert result.returncode == 2 and message in result.stderr
