@@ -11,12 +11,7 @@ from albert_tf.errors import UserError
 
 @pytest.mark.parametrize(
     "theirs, ours",
-    [
-        ("gelu_new", "gelu"),
-        ("gelu_pytorch_tanh", "gelu"),
-        ("gelu", "gelu_erf"),
-        ("relu", "relu"),
-    ],
+    [("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu"), ("gelu", "gelu_erf"), ("relu", "relu")],
 )
 def test_activations_keep_their_function_not_their_name(tiny_config, theirs, ours):
     values = {**to_huggingface(tiny_config), "hidden_act": theirs, "bos_token_id": 7}

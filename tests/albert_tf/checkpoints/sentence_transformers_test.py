@@ -40,10 +40,7 @@ def folder(tmp_path):
         ({"pooling_mode": ["mean"], "pooling_mode_cls_token": True}, ("mean", True, [])),
         ({"word_embedding_dimension": 8}, ("mean", True, [])),
         ({"pooling_mode": ["cls", "max"]}, ("mean", True, ["Pooling (cls, max)"])),
-        (
-            {"pooling_mode_mean_sqrt_len_tokens": True},
-            ("mean", True, ["Pooling (mean_sqrt_len)"]),
-        ),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, ("mean", True, ["Pooling (mean_sqrt_len)"])),
     ],
 )
 def test_modes_of_old_and_new_versions(folder, config, expected):

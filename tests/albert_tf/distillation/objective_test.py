@@ -10,10 +10,7 @@ from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, distill
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.distillation import losses
 from albert_tf.errors import UserError
-from albert_tf.models.objectives import (
-    ClassificationObjective,
-    PretrainingObjective,
-)
+from albert_tf.models.objectives import ClassificationObjective, PretrainingObjective
 from albert_tf.optimization import AdamW
 from albert_tf.training import Stepper
 from albert_tf.variable_names import variable_name
@@ -147,17 +144,9 @@ def student(objective=ClassificationObjective, model=AlbertClassifier, **changes
 @pytest.mark.parametrize(
     ("terms", "changes", "message"),
     [
-        (
-            {"cosine": 1},
-            {"hidden_size": 32},
-            "needs equal hidden sizes: the student has 32, the tea",
-        ),
+        ({"cosine": 1}, {"hidden_size": 32}, "equal hidden sizes: the student has 32, the teacher"),
         ({"attention": 1}, {"num_attention_heads": 4}, "needs equal numbers of heads: .* 4, the"),
-        (
-            {"hidden": 1},
-            {"num_hidden_layers": 3},
-            "of the student's layers: the student has 3, the teach",
-        ),
+        ({"hidden": 1}, {"num_hidden_layers": 3}, "student's layers: the student has 3, the teach"),
         ({"attention": 1}, {"num_hidden_layers": 3}, "teacher 2. Use relations, which suits"),
         ({"masked_words": 1}, {}, "masked_words is not one of .*examples: logits, labels, co"),
         ({"logit": 1}, {}, "logit is not one of the terms of these"),

@@ -48,14 +48,6 @@ def traced(stepper: Stepper, data) -> list[str]:
     return marks_of_xla(stepper.train.get_concrete_function(iterator, tf.constant(1)).graph)
 
 
-@pytest.mark.table
-def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretraining_data):
-    """On two devices, whose replicas are traced in threads of their own."""
-    assert fast_switch.choose("off") is False
-    config = tiny_config.replace(num_hidden_layers=1)
-    assert traced(make_stepper(config, two_devices), pretraining_data(0)) == []
-
-
 # TensorFlow's own gradients of what GELU and normalization are made of. The fast ones have other
 # formulas.
 PLAIN_GRADIENTS = ("TanhGrad", "RsqrtGrad")
@@ -109,13 +101,8 @@ def test_on_compiles_also_where_nobody_chose(
 
 def test_off_leaves_no_xla_and_no_streams_in_evaluation(tiny_config):
     model = AlbertPretrainer(tiny_config.replace(max_position_embeddings=128))
-    batch = {
-        **{
-            name: tf.ones([8, 128], tf.int32)
-            for name in ("input_word_ids", "input_mask", "input_type_ids")
-        },
-        "masked_lm_positions": tf.zeros([8, 2], tf.int32),
-    }
+    batch = dict.fromkeys(("input_word_ids", "input_mask"), tf.ones([8, 128], tf.int32))
+    batch["masked_lm_positions"] = tf.zeros([8, 2], tf.int32)
 
     def softmaxes() -> int:
         graph = tf.function(lambda: model(batch)).get_concrete_function().graph
@@ -129,19 +116,17 @@ def test_off_leaves_no_xla_and_no_streams_in_evaluation(tiny_config):
 
 
 @pytest.mark.table
-@pytest.mark.parametrize(("packed", "dropout"), [(False, 0.1), (True, 0.0)])
-def test_on_and_off_compute_the_same(packed, dropout, tiny_config, pretraining_data):
+def test_on_and_off_compute_the_same_with_dropout(tiny_config, pretraining_data):
     """Losses, gradient norm and the change of the weights by one update.
 
-    Dropout of padded rows only: the fast form has packed rows in other numbers, and so other masks.
+    Of padded rows: the fast form has packed rows in other numbers, and so other masks. Without
+    dropout both forms equal the goldens (google_golden_test.py).
     """
-    config = tiny_config.replace(
-        num_hidden_layers=1, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0
-    )
+    config = tiny_config.replace(num_hidden_layers=1, hidden_dropout_prob=0.1)
 
     def train(mode: str):
         fast_switch.choose(mode)
-        stepper = make_stepper(config, packed=packed)
+        stepper = make_stepper(config, packed=False)
         before = stepper.objective.model.get_weights()
         outcome = stepper.train(iter(stepper.distribute(pretraining_data(0))), tf.constant(1))
         change = [new - old for new, old in zip(stepper.objective.model.get_weights(), before)]

@@ -6,12 +6,7 @@ import math
 
 import pytest
 
-from albert_tf.metrics.classification import (
-    accuracy,
-    f1,
-    f1_macro,
-    matthews_corrcoef,
-)
+from albert_tf.metrics.classification import accuracy, f1, f1_macro, matthews_corrcoef
 
 LABELS = ["a", "a", "a", "b", "b", "c"]
 PREDICTED = ["a", "a", "b", "b", "b", "a"]

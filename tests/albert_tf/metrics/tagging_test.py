@@ -1,4 +1,4 @@
-"""Spans of tags and their scores: by hand, and equal to those of seqeval 1.2.2."""
+"""Spans of tags and their scores: equal to those of seqeval 1.2.2; other ways to write tags."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ SPELLINGS = json.loads((GOLDENS / "seqeval_spellings.json").read_text(encoding="
     "tags, expected",
     [
         ("", []),
-        ("O O", []),
-        ("B-PER I-PER O I-LOC", [("PER", 0, 1), ("LOC", 3, 3)]),
-        ("B-PER B-PER I-LOC", [("PER", 0, 0), ("PER", 1, 1), ("LOC", 2, 2)]),
         ("S-A I-A E-A E-A S-A", [("A", 0, 0), ("A", 1, 2), ("A", 3, 3), ("A", 4, 4)]),
         ("B I O", [("_", 0, 1)]),
         ("B-new-york I-new-york", [("new-york", 0, 1)]),
@@ -66,14 +63,6 @@ def test_spans_are_not_scored_word_by_word(right, predicted, f1):
     labels = sorted({tag for tags in rows for tag in tags})
     scores = span_scores(*([conlleval_tags(tags, labels)] for tags in rows))
     assert scores["f1"] == pytest.approx(f1)
-
-
-def test_scores_by_hand():
-    right = [["B-X", "I-X", "O"], ["B-Y", "O", "B-X"]]
-    predicted = [["B-X", "I-X", "O"], ["B-X", "O", "B-X"]]
-    assert span_scores(right, predicted) == pytest.approx(
-        {"f1": 2 / 3, "precision": 2 / 3, "recall": 2 / 3, "accuracy": 5 / 6}
-    )
 
 
 @pytest.mark.parametrize("predicted", [[["O"]], [["O", "O"], ["O"]], [["O"], ["O"]]])

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.fast_layers
 def test_sparse_gradients_are_clipped_by_their_dense_norm():
     """Two gradients for one row add up: the norm is |3 + 1| = 4, not sqrt(3^2 + 1^2)."""
     table = tf.Variable([[0.0], [0.0]], name="table")
-    optimizer = AdamW(
-        1.0, weight_decay_rate=0.0, beta_1=0.0, beta_2=0.0, epsilon=1.0, global_clipnorm=2.0
-    )
+    betas = {"beta_1": 0.0, "beta_2": 0.0}
+    optimizer = AdamW(1.0, weight_decay_rate=0.0, **betas, epsilon=1.0, global_clipnorm=2.0)
     rows = tf.IndexedSlices(tf.constant([[3.0], [1.0]]), tf.constant([1, 1]), tf.constant([2, 1]))
     optimizer.apply_gradients([(rows, table)])
     np.testing.assert_allclose(table, [[0.0], [-2.0 / (2.0 + 1.0)]], atol=1e-6)

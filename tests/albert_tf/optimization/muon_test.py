@@ -117,10 +117,10 @@ def test_compiled_as_a_whole_and_in_low_precision(tiny_config, pretraining_data,
     data = pretraining_data(0)
     with eagerly():
         plain = after(tiny_config, data)
+        low = after(tiny_config, data, precision="mixed_bfloat16")
+        start = after(tiny_config, data, num_steps=0)
     compiled = after(tiny_config, data, jit_compile=True)
     np.testing.assert_allclose(compiled, plain, atol=1e-5)
-    low = after(tiny_config, data, precision="mixed_bfloat16")
-    start = after(tiny_config, data, num_steps=0)
     # Gradients of eight bits of precision change directions a little: most of the way is the same.
     way, low_way = plain - start, low - start
     cosine = way @ low_way / np.linalg.norm(way) / np.linalg.norm(low_way)

@@ -6,36 +6,28 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.optimization import Recipe, WarmupConstantDecay, WarmupPolynomialDecay, scale_recipe
 
+FROM_STEP_ZERO = {0: 0.0, 5: 0.05, 9: 0.09, 10: 0.09, 50: 0.05, 100: 0.0, 200: 0.0}
+FROM_THE_PEAK = {0: 0.0, 10: 0.1, 55: 0.05, 100: 0.0, 200: 0.0}
+
 
 @pytest.mark.parametrize(
-    ("step", "rate"),
-    [(0, 0.0), (5, 0.05), (9, 0.09), (10, 0.09), (50, 0.05), (100, 0.0), (200, 0.0)],
+    ("settings", "rates"),
+    [
+        ({"num_warmup_steps": 10}, FROM_STEP_ZERO),
+        ({"num_warmup_steps": 10, "decay_after_warmup": True}, FROM_THE_PEAK),
+        ({"power": 2.0}, {0: 0.1, 50: 0.025}),
+    ],
+    ids=["decay counted from step zero", "decay after the warm-up", "power and no warm-up"],
 )
-def test_warm_up_then_decay_counted_from_step_zero(step, rate):
-    schedule = WarmupPolynomialDecay(0.1, num_train_steps=100, num_warmup_steps=10)
-    assert float(schedule(step)) == pytest.approx(rate, abs=1e-7)
-
-
-def test_power_and_no_warm_up():
-    schedule = WarmupPolynomialDecay(0.1, num_train_steps=100, power=2.0)
-    assert float(schedule(0)) == pytest.approx(0.1)
-    assert float(schedule(50)) == pytest.approx(0.025)
+def test_warm_up_and_polynomial_decay(settings, rates):
+    schedule = WarmupPolynomialDecay(0.1, 100, **settings)
+    for each in (schedule, WarmupPolynomialDecay.from_config(schedule.get_config())):
+        assert {step: float(each(step)) for step in rates} == pytest.approx(rates, abs=1e-7)
 
 
 def test_a_warm_up_longer_than_the_training():
-    with pytest.raises(
-        UserError, match="num_warmup_steps 11 does not lie between 0 and num_train_steps 10"
-    ):
+    with pytest.raises(UserError, match="warmup_steps 11 .* between 0 and num_train_steps 10"):
         WarmupPolynomialDecay(0.1, num_train_steps=10, num_warmup_steps=11)
-
-
-@pytest.mark.parametrize(
-    ("step", "rate"), [(0, 0.0), (10, 0.1), (55, 0.05), (100, 0.0), (200, 0.0)]
-)
-def test_decay_after_the_warm_up_begins_at_the_peak(step, rate):
-    schedule = WarmupPolynomialDecay(0.1, 100, num_warmup_steps=10, decay_after_warmup=True)
-    assert float(schedule(step)) == pytest.approx(rate, abs=1e-7)
-    assert WarmupPolynomialDecay.from_config(schedule.get_config()).decay_after_warmup
 
 
 def test_a_recipe_for_a_smaller_batch():

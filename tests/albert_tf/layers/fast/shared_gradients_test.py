@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -13,16 +12,6 @@ from albert_tf.layers.fast.shared_gradients import share
 @pytest.fixture(autouse=True)
 def plain(fast_choice):
     fast_choice("off")
-
-
-def test_copies_have_the_structure_of_what_is_shared():
-    weights = {"kernel": tf.constant([1.0, 2.0]), "parts": (tf.constant(3.0),)}
-    uses = share(weights, uses=5, at_once=2)
-    assert len(uses) == 5
-    for use in uses:
-        assert list(use) == ["kernel", "parts"] and isinstance(use["parts"], tuple)
-        np.testing.assert_array_equal(use["kernel"], [1.0, 2.0])
-        assert float(use["parts"][0]) == 3.0
 
 
 @pytest.mark.parametrize(
