@@ -23,17 +23,21 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+CHANGES = [
+    {"num_hidden_groups": 2, "inner_group_num": 2},
+    {"parameter_sharing": "none", "embedding_size": 16},
+    {"embedding_size": 16, "always_project_embeddings": True},
+    {"tie_word_embeddings": False},
+]
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("kind", "changes"),
     [
-        {},
-        {"num_hidden_groups": 2, "inner_group_num": 2},
-        {"parameter_sharing": "none", "embedding_size": 16},
-        {"embedding_size": 16, "always_project_embeddings": True},
-        {"tie_word_embeddings": False},
+        *((kind, {}) for kind in KINDS),
+        *((models.AlbertPretrainer, changes) for changes in CHANGES),
+        (models.AlbertSpanPretrainer, CHANGES[-1]),
     ],
-    ids=str,
 )
 def test_a_row_for_each_variable_and_no_other(tiny_config, kind, changes):
     model = kind(tiny_config.replace(**changes), **KINDS[kind])

@@ -67,9 +67,7 @@ def test_weights_that_do_not_fit_the_configuration(tiny_config, tmp_path):
     metadata = json.loads((folder / "model.json").read_text())
     del metadata["sha256"]  # As the message says.
     (folder / "model.json").write_text(json.dumps(metadata))
-    with pytest.raises(
-        UserError, match=r"misshapen: encoder/embeddings/word_embeddings has shape \[50, 8\]"
-    ):
+    with pytest.raises(UserError, match=r"misshapen: .*/word_embeddings has shape \[50, 8\]"):
         native.load_model(str(folder))
 
 

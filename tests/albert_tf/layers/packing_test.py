@@ -131,9 +131,8 @@ def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     assert type(make_layout(mask)) is PaddedLayout
 
 
-def test_packed_rows_come_in_few_numbers_in_training(fast_choice):
+def test_packed_rows_come_in_few_numbers_in_training():
     """Since every new number is compiled."""
-    fast_choice("on")
     mask = np.zeros([6, 40], np.int32)
     rows = set()
     multiple = operations_for(with_gradient=True).row_multiple

@@ -44,11 +44,6 @@ MODELS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    fast_choice("off")
-
-
 def test_sentence_encoder(tiny_config):
     model = models.AlbertSentenceEncoder(tiny_config)
     outputs, hidden = model(INPUTS), model.encoder(INPUTS)

@@ -17,11 +17,6 @@ INPUTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    fast_choice("off")
-
-
 def test_there_are_variables_before_the_first_call_and_only_once(tiny_config):
     encoder = AlbertEncoder(tiny_config)
     before = [id(variable) for variable in encoder.variables]

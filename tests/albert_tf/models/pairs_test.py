@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.models import AlbertSentenceEncoder
 from albert_tf.models.pairs import PairObjective, cosine_loss, hide_tokens, in_batch_loss
-from tests.conformance_cases import BASE, make_batch
+from tests.conformance_cases import BASE, INPUTS, make_batch
 
 GOLDEN = np.load(Path(__file__).parents[2] / "goldens" / "pairs" / "losses.npz")
 FIRST, SECOND = tf.constant(GOLDEN["first"]), tf.constant(GOLDEN["second"])
@@ -38,11 +38,8 @@ def test_rows_that_fill_a_batch_are_no_candidates():
 
 def test_the_objective_takes_the_two_texts_of_a_row():
     model, batch = AlbertSentenceEncoder(BASE), make_batch(PairObjective)
-    first, second = (
-        model({name: batch[name][:, place] for name in ("input_word_ids", "input_mask",
-              "input_type_ids")})["mean_output"]
-        for place in (0, 1)
-    )  # fmt: skip
+    texts = [{name: batch[name][:, place] for name in INPUTS} for place in (0, 1)]
+    first, second = (model(text)["mean_output"] for text in texts)
     labels = batch["label_values"]
     for loss, expected in (
         ("in_batch", in_batch_loss(first, second, ONES[:4])),
@@ -70,12 +67,8 @@ def test_hidden_tokens_are_a_share_in_spans_and_follow_the_seed():
 
 
 def test_only_training_hides():
-    objective, batch = (
-        PairObjective(AlbertSentenceEncoder(BASE), mask_prob=0.5),
-        make_batch(PairObjective),
-    )
-    plain = PairObjective(objective.model)
-    seed = tf.constant([0, 1])
+    model, batch, seed = AlbertSentenceEncoder(BASE), make_batch(PairObjective), tf.constant([0, 1])
+    objective, plain = PairObjective(model, mask_prob=0.5), PairObjective(model)
 
     def loss(task, training):
         return float(task.ratios(batch, training, seed)["pair_loss"].numerator)

@@ -12,11 +12,6 @@ NAMES = {"encoder/pooler/kernel": True, "encoder/pooler/bias": False}
 NORMS = {"a/LayerNorm/gamma": False, "a/layer_norm/beta": False, "a/embeddings": True}
 
 
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    fast_choice("off")
-
-
 def test_what_is_adapted_by_default_is_what_decays():
     optimizer = LAMB(0.1)
     for name, expected in {**NAMES, **NORMS}.items():

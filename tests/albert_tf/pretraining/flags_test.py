@@ -39,13 +39,9 @@ def test_a_recipe_for_another_batch(parse_data, capsys):
 
 
 def test_the_warmup_is_a_share_unless_the_run_has_begun_with_another(parse_data, tmp_path):
-    for argv, expected in (
-        ([], 2),
-        (["--num_train_steps=20"], 0),
-        (["--num_train_steps=125000"], 3125),
-    ):
+    for steps, expected in ((100, 2), (20, 0), (125000, 3125)):
         FLAGS["num_warmup_steps"].unparse()
-        parse_data(f"--output_dir={tmp_path}", *argv)
+        parse_data(f"--output_dir={tmp_path}", f"--num_train_steps={steps}")
         assert pretraining_flags.recipe().num_warmup_steps == expected
         assert flags.resolved()["num_warmup_steps"] == expected
     starts.record(str(tmp_path), {"num_warmup_steps": 7}, {}, 0)
@@ -82,17 +78,12 @@ def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch
     pretraining_flags.choose_sizes()
     assert pretraining_flags.recipe() == Recipe(0.001, 100, 2)
     parse_data("--recipe_batch_size=128")
-    with pytest.raises(
-        UserError, match="--recipe_batch_size=128 scales .* one batch size, and --b"
-    ):
+    with pytest.raises(UserError, match="_batch_size=128 scales .* one batch size, and --b"):
         pretraining_flags.choose_sizes()
-    monkeypatch.setattr(
-        "sys.argv", ["program", "--batch_size_schedule=8@0", "--train_batch_size=64"]
-    )
+    both = ["--batch_size_schedule=8@0", "--train_batch_size=64"]
+    monkeypatch.setattr("sys.argv", ["program", *both])
     parse_data("--train_batch_size=64")
-    with pytest.raises(
-        UserError, match="^--train_batch_size=64 and --batch_size_schedule=.* are both"
-    ):
+    with pytest.raises(UserError, match="^--train_batch_size=64 and --batch_size_sch.* are both"):
         pretraining_flags.choose_sizes()
 
 

@@ -1,19 +1,12 @@
-"""Attention of large logits against the plain formula, as ordinary operations."""
+"""Attention of large logits against the plain formula; pairs_test.py compiles it."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.layers import operations
 from albert_tf.layers.fast.attention import attend
-
-
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    """Nothing is compiled; pairs_test.py does that."""
-    fast_choice("off")
 
 
 def test_large_logits_do_not_overflow():

@@ -1,20 +1,13 @@
-"""GELU and its slope in half precision; what is kept for the gradient."""
+"""GELU and its slope in half precision; what the gradient needs. pairs_test.py compiles it."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.layers.fast.gelu import gelu
-
-
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    """As ordinary operations; pairs_test.py compiles it."""
-    fast_choice("off")
 
 
 def formula(x: float) -> float:

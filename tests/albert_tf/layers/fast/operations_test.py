@@ -84,8 +84,7 @@ class Block:
         (PlainRecomputingOperations, 1),
     ],
 )
-def test_weights_are_read_once_in_a_forward_pass(kind, streams_of_a_pass, fast_choice):
-    fast_choice("off")
+def test_weights_are_read_once_in_a_forward_pass(kind, streams_of_a_pass):
     one, other, operations = Block("one", 1.0), Block("other", 2.0), kind()
     for _ in range(streams_of_a_pass):
         weights = operations.weights_of_each([one, other, one, one])

@@ -9,11 +9,6 @@ from albert_tf.layers.fast import shared_gradients
 from albert_tf.layers.fast.shared_gradients import share
 
 
-@pytest.fixture(autouse=True)
-def plain(fast_choice):
-    fast_choice("off")
-
-
 @pytest.mark.parametrize(
     ("uses", "at_once", "sums"),
     [

@@ -15,12 +15,6 @@ CONFIG = BASE.replace(num_hidden_layers=3, max_position_embeddings=128)
 BATCH, LENGTH, PREDICTIONS = 9, 128, 5  # 1,152 tokens: two streams, of 5 and 4 sequences.
 
 
-@pytest.fixture(autouse=True)
-def fast_form(fast_choice):
-    """Without it a batch is one stream."""
-    fast_choice("on")
-
-
 def make_batch() -> dict[str, tf.Tensor]:
     rng = np.random.default_rng(2)
     lengths = rng.integers(PREDICTIONS, LENGTH, BATCH)
