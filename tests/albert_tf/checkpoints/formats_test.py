@@ -52,20 +52,28 @@ def test_classes_by_other_words(tiny_config, tmp_path, capsys):
     assert "positive, neutral, negative are taken for good, fair, bad." in capsys.readouterr().out
 
 
+# Format -> path, configuration, vocabulary, files with weights.
 FOUND = {
-    "native": ("native", "albert_config.json", "vocab.txt"),
-    "kerashub": ("kerashub", "config.json", "assets/tokenizer/vocabulary.spm"),
-    "huggingface": ("huggingface", "config.json", "spiece.model"),
-    "google": ("google/model.ckpt-best", "albert_config.json", "30k-clean.model"),
+    "native": ("", "albert_config.json", "vocab.txt", ["model.ckpt.data-00000-of-00001"]),
+    "kerashub": (
+        *("", "config.json", "assets/tokenizer/vocabulary.spm"),
+        ["model.weights.h5", "task.weights.h5"],
+    ),
+    "huggingface": ("", "config.json", "spiece.model", ["model.safetensors"]),
+    "google": (
+        *("/model.ckpt-best", "albert_config.json", "30k-clean.model"),
+        ["model.ckpt-best.data-00000-of-00001"],
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", formats.FORMATS)
 def test_each_format(folders, tiny_config, kind):
-    path, config, vocabulary = FOUND[kind]
+    path, config, vocabulary, weights = FOUND[kind]
     source = locate(f"{folders / kind}/")
     files = [str(folders / kind / name) for name in (config, vocabulary)]
-    assert source == formats.FORMATS[kind](str(folders / path), *files)
+    assert source == formats.FORMATS[kind](f"{folders / kind}{path}", *files)
+    assert source.weights_files == [str(folders / kind / name) for name in weights]
     assert source.config() == tiny_config
     model = source.make_model(tiny_config)
     assert type(model) is AlbertPretrainer
@@ -131,17 +139,6 @@ def test_a_checkpoint_that_is_not_the_references(tiny_config, tmp_path):
     bundle.write(str(tmp_path / "model"), {"encoder/kernel": np.zeros([2], np.float32)})
     with pytest.raises(UserError, match=r"has none of google-research's names \(bert/..., electra"):
         formats.load_weights(AlbertEncoder(tiny_config), str(tmp_path / "model"))
-
-
-def test_file_of_the_weights(folders):
-    files = {
-        "native": "model.ckpt.data-00000-of-00001",
-        "huggingface": "model.safetensors",
-        "google": "model.ckpt-best.data-00000-of-00001",
-    }
-    for folder, name in files.items():
-        found = formats.recognize(str(folders / folder)).weights_files
-        assert found == [str(folders / folder / name)]
 
 
 def test_weights_in_several_files_and_a_folder_with_brackets(tmp_path):

@@ -1,6 +1,5 @@
 """The files that hold a folder's weights: one, several, or those of TensorFlow's classes."""
 
-import functools
 import json
 import shutil
 from pathlib import Path
@@ -101,50 +100,36 @@ def test_several_files_of_tensorflows_classes(convert, tmp_path):
 FIRST = "model-00001-of-00003.safetensors"
 
 
-def missing(folder: Path, places: dict[str, str]) -> None:
+def missing(folder: Path) -> None:
+    shard(folder)
     (folder / FIRST).unlink()
 
 
-def twice(folder: Path, places: dict[str, str]) -> None:
+def twice(folder: Path) -> None:
+    shard(folder)
     shutil.copy(folder / "model-00002-of-00003.safetensors", folder / FIRST)
 
 
-def unlisted(folder: Path, places: dict[str, str]) -> None:
+def unlisted(folder: Path) -> None:
+    places = shard(folder)
     write_index(folder, {name: file for name, file in places.items() if name != "predictions.bias"})
 
 
-def elsewhere(folder: Path, places: dict[str, str]) -> None:
-    write_index(folder, dict.fromkeys(places, "../x.safetensors"))
+def elsewhere(folder: Path) -> None:
+    write_index(folder, dict.fromkeys(shard(folder), "../x.safetensors"))
 
 
-def empty(folder: Path, places: dict[str, str]) -> None:
+def empty(folder: Path) -> None:
+    shard(folder)
     (folder / "model.safetensors.index.json").write_text("{}")
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (missing, f"names {FIRST}, which is missing. Copy it there"),
-        (twice, f"{FIRST} and model.safetensors.index.json do not agree where "),
-        (unlisted, "do not agree where predictions.bias is"),
-        (elsewhere, "has no weight_map from weights to files of its folder"),
-        (empty, "has no weight_map"),
-    ],
-)
-def test_files_that_do_not_fit_their_index(convert, sharded, damage, message):
-    damage(sharded, shard(sharded))
-    result = convert(sharded)
-    assert result.returncode == 2 and message in result.stderr
+def flax(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "flax_model.msgpack")
 
 
-def replace_weights(folder: Path, name: str, content: bytes = b"") -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / name).write_bytes(content)
-
-
-def folder_instead(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors").mkdir()
+def damaged_h5(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "tf_model.h5")
 
 
 def other_h5(folder: Path) -> None:
@@ -153,18 +138,27 @@ def other_h5(folder: Path) -> None:
         file["x"] = np.zeros(3)
 
 
+def folder_instead(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").mkdir()
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: (folder / "model.safetensors").unlink(), "save them again with transfor"),
-        (functools.partial(replace_weights, name="flax_model.msgpack"), "msgpack cannot be read"),
-        (functools.partial(replace_weights, name="pytorch_model.bin"), "a pickle, which can run"),
-        (functools.partial(replace_weights, name="tf_model.h5", content=b"x"), "h5 is damaged or"),
-        (folder_instead, "model.safetensors is a folder, and should be a file"),
+        (missing, f"names {FIRST}, which is missing. Copy it there"),
+        (twice, f"{FIRST} and model.safetensors.index.json do not agree where "),
+        (unlisted, "do not agree where predictions.bias is"),
+        (elsewhere, "has no weight_map from weights to files of its folder"),
+        (empty, "has no weight_map"),
+        (flax, "msgpack cannot be read"),
+        (damaged_h5, "h5 is damaged or"),
         (other_h5, "tf_model.h5 is damaged or no file of Keras"),
+        (folder_instead, "model.safetensors is a folder, and should be a file"),
     ],
 )
-def test_folders_without_weights_name_the_remedy(convert, sharded, spoil, message):
+def test_files_that_cannot_be_read_name_the_remedy(convert, sharded, spoil, message):
+    """A folder without weights, or with pickles alone: huggingface_test.py."""
     spoil(sharded)
     result = convert(sharded)
     assert result.returncode == 2 and message in result.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier
@@ -29,6 +31,16 @@ def test_adaptation_may_leave_out_others():
     assert settings["exclude_from_layer_adaptation"] == ["^encoder/", "x$"]
     assert LAMB.from_config(settings).get_config() == settings
     assert (optimizer.name, LAMB(0.1, name="other").name) == ("LAMB", "other")
+
+
+def test_the_first_update_of_adamw():
+    """From moments of zero: m = 0.1 g, v = 0.001 g^2; what does not decay moves by these alone."""
+    start = np.array([3.0, -4.0])
+    for name, decay in (("kernel", 0.01), ("bias", 0.0)):
+        variable = tf.Variable(start, name=name, dtype=tf.float32)
+        AdamW(0.1, global_clipnorm=None).apply_gradients([(tf.constant([0.5, 2.0]), variable)])
+        expected = start - 0.1 * (0.1 / np.sqrt(0.001) + decay * start)
+        np.testing.assert_allclose(variable, expected, rtol=1e-4)
 
 
 def factors_by_variable(config):
