@@ -44,8 +44,20 @@ def test_a_loss_that_rests_is_told_of_more_and_more_rarely():
     assert "make_starting_weights" in found[500]
 
 
-def test_a_loss_that_falls_in_time_is_no_news():
-    assert not notices(list(np.linspace(9, 3, 20)) + [3.0] * 60)
+FALLING = list(np.linspace(9, 3, 20))
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        FALLING + [3.0] * 60,
+        FALLING + [3.0] * 20 + [9.0] + [3.0] * 20,
+        [3.0] * 40 + [math.nan, math.inf] + [3.0] * 40,
+    ],
+    ids=["falls in time", "a single bad batch", "a step that was left out"],
+)
+def test_what_is_no_news(losses):
+    assert not notices(losses)
 
 
 def test_a_collapse_is_told_once():
@@ -54,14 +66,6 @@ def test_a_collapse_is_told_once():
     first, second = [step for step, text in found.items() if "fell back" in text]
     assert 2_000 < first < 2_300 and 4_200 < second < 4_500
     assert "at step 2000" in found[first] and "Lower --learning_rate" in found[first]
-
-
-def test_a_single_bad_batch_is_no_collapse():
-    assert not notices(list(np.linspace(9, 3, 20)) + [3.0] * 20 + [9.0] + [3.0] * 20)
-
-
-def test_a_step_that_was_left_out_counts_for_nothing():
-    assert not notices([3.0] * 40 + [math.nan, math.inf] + [3.0] * 40)
 
 
 def test_the_watch_of_records(work):
