@@ -130,11 +130,10 @@ def test_the_card_of_text_without_pairs(described, tiny_config):
 @pytest.mark.parametrize("has_statistics", [True, False])
 def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics):
     calls = []
-
     held_out = types.SimpleNamespace(
         sha256=lambda: "a hash",
         evaluator=lambda model, vocab_fingerprint: ("evaluator", vocab_fingerprint),
-        print_results=lambda *given: calls.append(given),
+        print_results=lambda metrics, train_manifest: calls.append((metrics, train_manifest)),
     )
     monkeypatch.setattr(training, "HeldOut", lambda *given: calls.append(given) or held_out)
     monkeypatch.setattr(training, "example_writer", lambda *given: given[1])
