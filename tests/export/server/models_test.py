@@ -163,13 +163,6 @@ def test_a_version_that_failed_is_tried_again_once_it_was_repaired(tiny, tmp_pat
     assert store.get("m").version == 2 and len(store.status("m")) == 1
 
 
-def test_versions_and_labels(tiny):
-    store = store_of(tiny, latest=0, labels={"stable": 1})
-    assert store.get("m").version == 2 and store.get("m", label="stable").version == 1
-    assert [row[0] for row in store.status("m")] == [2, 1]
-    assert store_of(tiny, specific=(1,)).get("m").version == 1
-
-
 @pytest.fixture(scope="module")
 def small(tiny):
     store = ModelStore([ModelConfig("m", str(tiny)), ModelConfig("a", str(tiny))])
