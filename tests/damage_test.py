@@ -254,13 +254,13 @@ class Trials:
             "tokenizer_settings.json": "deleted",
         },
         "model": {
-            "model.json": "flipped",
+            "model.json": "a folder",
             "albert_config.json": "flipped",
             "spiece.model": "empty",
             "model.ckpt.data-00000-of-00001": "flipped",
         },
         "Hugging Face": {"config.json": "NULs", "model.safetensors": "half"},
-        "google": {"albert_config.json": "half"},
+        "google": {"albert_config.json": "a folder"},
     }.items(),
 )
 def test_some_damages(name, damaged, result_of, files, tmp_path):

@@ -26,12 +26,8 @@ def write(path: Path, paragraphs: int, questions: int) -> None:
     for number in range(paragraphs):
         context = rng.choices(words, k=WORDS)
         asked = range(number, questions, paragraphs)
-        entries.append(
-            {
-                "context": " ".join(context),
-                "qas": [question(each, context, rng, words) for each in asked],
-            }
-        )
+        found = [question(each, context, rng, words) for each in asked]
+        entries.append({"context": " ".join(context), "qas": found})
     path.write_text(json.dumps({"version": "v2.0", "data": [{"title": "", "paragraphs": entries}]}))
 
 

@@ -32,22 +32,6 @@ def test_files_folder_environment_arguments_and_exit_code(quick_python, tmp_path
     assert ended.stdout == f"{tmp_path} mine False ['-c', '--x=1'] typed\n"
 
 
-def test_a_module_and_a_traceback(quick_python):
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run([quick_python, *arguments], capture_output=True, text=True)
-
-    ended = run("-m", "data_pipeline.inspect_records", "--data=/nowhere")
-    assert ended.returncode == 2 and ended.stdout == ""
-    assert ended.stderr.startswith("inspect_records.py: error: --data=/nowhere: ")
-    ended = run("-c", "1 / 0")
-    assert ended.returncode == 1 and "ZeroDivisionError" in ended.stderr
-
-
-def test_the_signal_that_ends_a_program(quick_python):
-    program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    assert subprocess.call([quick_python, "-c", program]) == -signal.SIGKILL
-
-
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 75), (signal.SIGKILL, -9)])
 def test_signals_reach_the_program(quick_python, number, code):
     """It is gone as well, even where nobody could pass the signal on."""

@@ -238,19 +238,6 @@ def test_a_clone_has_the_settings_and_weights_of_its_own(model_class):
     assert_equal(clone(batch), expected)
 
 
-@every_model
-def test_from_preset_of_a_class(model_class, tmp_path):
-    """What the function of that name makes."""
-    encoder = albert_tf.AlbertEncoder(BASE)
-    native.save(encoder, str(tmp_path), {})
-    arguments = {"num_classes": CLASSES} if "Classifier" in model_class.__name__ else {}
-    model = model_class.from_preset(str(tmp_path), name="mine", **arguments)
-    assert type(model) is model_class
-    assert model.name == "mine"
-    of_model = getattr(model, "encoder", model)
-    assert_equal(encoder.variables, of_model.variables)
-
-
 def test_rebuilt_again_and_again_as_tuners_do(eager):
     """A function of hyperparameters makes a compiled model, and each trial a new session."""
     batch = make_batch()

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder, AlbertPretrainer
-from albert_tf.checkpoints import formats, native, target_tensors
+from albert_tf.checkpoints import formats, native
 from albert_tf.checkpoints.kerashub import KerasHub
 from albert_tf.checkpoints.source import Beside
 from albert_tf.errors import UserError
@@ -107,21 +107,6 @@ def test_what_kerashub_wrote_is_read_and_written_as_it_was(kind, tmp_path):
     ours, theirs = (json.loads((each / "metadata.json").read_text()) for each in (tmp_path, folder))
     assert ours == {name: value for name, value in theirs.items() if name != "date_saved"}
     assert KerasHub.check(model, str(tmp_path), "float32").endswith("tensors as KerasHub has them")
-
-
-@pytest.mark.parametrize("kind", [MASKED, CLASSIFIER])
-def test_the_list_of_tensors_is_kerashubs(kind):
-    config, task = (
-        json.loads((GOLDENS / kind / name).read_text()) for name in ("config.json", "task.json")
-    )
-    found = {
-        f"{name}/{key}": list(value.shape)
-        for name in ("model.weights.h5", "task.weights.h5")
-        for key, value in datasets(GOLDENS / kind / name).items()
-    }
-    classes = task["config"].get("num_classes", 2)
-    expected = target_tensors.kerashub_tensors(config["config"], task["class_name"], classes)
-    assert found == expected
 
 
 def test_bfloat16_is_read(tmp_path):

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
-import tensorflow as tf
 
 import albert_tf
 from albert_tf.checkpoints import bundle, formats, huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from tests import run_results
 from tests.conformance_cases import CLASSES, MODELS, SMALLEST, assert_equal
 
 GOOGLE = Path(__file__).parent / "goldens" / "google_tiny"
@@ -48,7 +48,8 @@ def keep(folder: Path, architecture: str, wanted: Callable[[str], bool]) -> None
 @pytest.mark.parametrize("model_class", MODELS, ids=lambda model: model.__name__)
 def test_every_model_begins_without_a_pooler(model_class, masked_lm, capfd):
     classes = {"num_classes": CLASSES} if "Classifier" in model_class.__name__ else {}
-    model = model_class.from_preset(str(masked_lm), **classes)
+    model = model_class.from_preset(str(masked_lm), name="mine", **classes)
+    assert type(model) is model_class and model.name == "mine"
     assert NEW_POOLER in capfd.readouterr().err
     stored = safetensors.numpy.load_file(masked_lm / "model.safetensors")
     encoder = getattr(model, "encoder", model)
@@ -73,10 +74,9 @@ def test_masks_are_filled_and_sentences_compared_without_a_pooler(masked_lm):
 def test_a_classifier_without_its_pooler_is_not_converted(masked_lm, result_of, tmp_path):
     config = huggingface.read_config(str(masked_lm))
     huggingface.save(albert_tf.AlbertClassifier(config, 2), str(tmp_path / "classifier"))
-    keep(
-        tmp_path / "classifier", "AlbertForSequenceClassification", lambda name: name not in POOLER
-    )
-    flags = (f"--input={tmp_path / 'classifier'}", f"--output={tmp_path / 'out'}")
+    folder = tmp_path / "classifier"
+    keep(folder, "AlbertForSequenceClassification", lambda name: name not in POOLER)
+    flags = (f"--input={folder}", f"--output={tmp_path / 'out'}")
     result = result_of("albert_tf.convert", *flags, "--format=native")
     assert result.returncode == 2 and not (tmp_path / "out").exists()
     assert "classifier lacks encoder/pooler/kernel" in result.stderr
@@ -115,8 +115,7 @@ def google(tmp_path) -> Callable[[Tensors], str]:
 
 @pytest.fixture
 def tensors() -> Tensors:
-    reader = tf.train.load_checkpoint(str(GOOGLE / "model.ckpt"))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    return run_results.tensors(GOOGLE / "model.ckpt")
 
 
 def loaded(prefix: str, use_averages: bool = False) -> list[np.ndarray]:
@@ -181,10 +180,8 @@ def test_models_that_are_not_this_albert_are_named(google, tensors, name, said):
 
 def test_messages_name_the_cause(google, tensors):
     """The configuration is what to change only where another one would fit."""
-    config, prefix = (
-        AlbertConfig.from_json_file(str(GOOGLE / "albert_config.json")),
-        google(tensors),
-    )
+    config = AlbertConfig.from_json_file(str(GOOGLE / "albert_config.json"))
+    prefix = google(tensors)
     wider = albert_tf.AlbertPretrainer(config.replace(hidden_size=2 * config.hidden_size))
     with pytest.raises(UserError, match="(?s)misshapen.*Pass the configuration") as error:
         formats.load_weights(wider, prefix)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from albert_tf.checkpoints import native
-from albert_tf.models import AlbertClassifier
-from tests.conformance_cases import SMALLEST
-
 # Program -> its flags that name paths, and what else it needs; FILE is a file.
 PROGRAMS: dict[str, tuple[list[str], list[str]]] = {
     "data_pipeline.train_vocabulary": (["input", "output_dir"], []),
@@ -67,15 +63,3 @@ def test_a_path_out_of_reach(result_of, tmp_path, module, name, value):
     message = VALUES[value].replace("FILE", str(file))
     assert f"error: --{name}={given[name]}: " in result.stderr and message in result.stderr
     assert result.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", ["model.json", "albert_config.json"])
-def test_a_folder_in_the_place_of_a_file(result_of, tmp_path, name):
-    model = tmp_path / "model"
-    native.save(AlbertClassifier(SMALLEST, 2), str(model), {})
-    (model / name).unlink(missing_ok=True)
-    (model / name).mkdir()
-    arguments = [f"--input={model}", f"--output={tmp_path / 'out'}", "--format=google"]
-    result = result_of("albert_tf.convert", *arguments)
-    assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
-    assert name in result.stderr and not (tmp_path / "out").exists()

@@ -83,16 +83,14 @@ def test_each_python_has_one_stack(python):
 
 def test_every_requirement_has_an_upper_bound():
     for requirement in REQUIREMENTS:
-        assert {specifier.operator for specifier in requirement.specifier} & {"==", "<"}, (
-            requirement
-        )
+        operators = {specifier.operator for specifier in requirement.specifier}
+        assert operators & {"==", "<"}, requirement
 
 
 @pytest.mark.parametrize("extra", ["beam", "parquet"])
 def test_what_few_need_is_an_extra_with_a_file_of_its_own(extra):
     """`make` installs pyarrow for the tests; who installs the package takes the extra."""
-    lines = (ROOT / f"requirements-{extra}.txt").read_text(encoding="utf-8").splitlines()
-    *_, line = lines
+    *_, line = (ROOT / f"requirements-{extra}.txt").read_text(encoding="utf-8").splitlines()
     assert line not in LINES
     assert f'{extra} = ["{line}"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -338,17 +336,14 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
         assert "_file=" not in (ROOT / "configs" / name).read_text()
     assert any(name.endswith("LICENSE") for name in wheel)
     assert "Apache" in metadata["License"] and metadata["Version"] == albert_tf.__version__
+    (text,) = (text for name, text in wheel.items() if name.endswith("/entry_points.txt"))
+    assert text.split() == ["[console_scripts]", "albert-tf", "=", "albert_tf.commands:main"]
 
 
 def test_the_citation_is_of_this_version(metadata):
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     for field, name in (("version", "Version"), ("license", "License"), ("  - name", "Author")):
         assert re.search(rf"^{field}: (.+)$", citation, re.M)[1] == metadata[name]
-
-
-def test_the_wheel_has_the_command(wheel):
-    (text,) = (text for name, text in wheel.items() if name.endswith("/entry_points.txt"))
-    assert text.split() == ["[console_scripts]", "albert-tf", "=", "albert_tf.commands:main"]
 
 
 def overlap(*requirements: Requirement) -> bool:

@@ -6,11 +6,9 @@ import json
 import urllib.error
 import urllib.request
 
-import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from data_pipeline.errors import UserError
 from export import client
@@ -75,52 +73,6 @@ def test_addresses_and_names_are_quoted_or_refused():
             client.predict_rows(f"http://127.0.0.1:9/v1/models/{model}", [{"text": "a"}])
     with pytest.raises(UserError, match="is not an address: .*label"):
         client.predict_rest("http://a..b:1", "m", ["a"])
-
-
-@pytest.fixture
-def stub(monkeypatch):
-    """A list of the requests over gRPC; each is answered with twice the numbers of its inputs."""
-    asked = []
-
-    class Stub:
-        def __init__(self, channel):
-            pass
-
-        def Predict(self, request, timeout):
-            asked.append((request, timeout))
-            response = predict_pb2.PredictResponse()
-            for name, value in request.inputs.items():
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(2 * tf.make_ndarray(value)))
-            return response
-
-    monkeypatch.setattr(prediction_service_pb2_grpc, "PredictionServiceStub", Stub)
-    return asked, Stub
-
-
-def test_arrays_go_over_grpc(stub):
-    asked, _ = stub
-    answer = client.predict_grpc("host:1", "topics", {"x": [[1, 2]], "y": np.array([0.5])})
-    assert answer["x"].tolist() == [[2, 4]] and answer["y"].tolist() == [1.0]
-    client.predict_grpc("host:1", "topics", {}, "tokens", 2.5)
-    (first, seconds), (second, others) = asked
-    assert (first.model_spec.name, first.model_spec.signature_name) == ("topics", "serving_default")
-    assert (second.model_spec.signature_name, seconds, others) == ("tokens", 60.0, 2.5)
-
-
-def test_failures_of_grpc_are_one_sentence(stub, monkeypatch):
-    class Failure(grpc.RpcError):
-        def code(self):
-            return grpc.StatusCode.NOT_FOUND
-
-        def details(self):
-            return "no model"
-
-    def fail(stub, request, timeout):
-        raise Failure
-
-    monkeypatch.setattr(stub[1], "Predict", fail)
-    with pytest.raises(UserError, match="^grpc://host:1 answered NOT_FOUND: no model$"):
-        client.predict_grpc("host:1", "m", {})
 
 
 class Adding(tf.Module):

@@ -19,6 +19,8 @@ from export.model_folder import open_model
 from export.probes import Probe
 from export.tasks import TASKS, export_model
 from tests.export.conftest import LABELS, METADATA, TAGS, rows
+from tests.finetuning_files import ASKED, IMPOSSIBLE, write_files
+from tests.finetuning_files import squad as squad_file
 
 TEXTS = ("a cat", "the dog runs", "paris is the capital of france", "in 2010, 3.0", "water river")
 
@@ -54,29 +56,12 @@ def tagged(path):
 
 
 def squad(path):
-    answer = {"text": "paris", "answer_start": 12}
-    asked = [
-        {"id": "1", "question": "where", "answers": [answer], "is_impossible": False},
-        {"id": "2", "question": "who", "answers": [], "is_impossible": True},
-    ]
-    paragraphs = [{"context": "the cat in paris runs slowly past water", "qas": asked}]
-    content = {"version": "v2.0", "data": [{"title": "t", "paragraphs": paragraphs}]}
-    path.write_text(json.dumps(content), encoding="utf-8")
+    path.write_text(squad_file(ASKED, IMPOSSIBLE), encoding="utf-8")
     return str(path)
 
 
 def race(path):
-    content = {
-        "answers": ["A", "D"],
-        "options": [["cat", "dog", "house", "water"]] * 2,
-        "questions": ["what runs?", "the _ is in paris"],
-        "article": "the cat runs in paris. the dog looked at water.",
-    }
-    for level in ("high", "middle"):
-        (path / "dev" / level).mkdir(parents=True)
-        text = json.dumps({**content, "id": f"{level}1.txt"})
-        (path / "dev" / level / "1.txt").write_text(text, encoding="utf-8")
-    return str(path)
+    return str(write_files(path, "race")["data_dir"])
 
 
 # Task of export -> model, task of fine-tuning, what model.json needs, and makes its labeled data.

@@ -14,6 +14,7 @@ from albert_tf.keras_compat import keras  # noqa: I001  (first: it chooses Keras
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
@@ -211,6 +212,19 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
 def signatures(exports):
     """task -> the signatures of its export."""
     return lambda task: saved_model.load(exports.paths[task]).signatures
+
+
+@pytest.fixture(scope="session")
+def answers(signatures):
+    """(task, signature, **inputs) -> what its export answers, as arrays by name."""
+
+    def ask(task, name="serving_default", /, **inputs):
+        signature = signatures(task)[name]
+        specs = signature.structured_input_signature[1]
+        given = {each: tf.constant(value, specs[each].dtype) for each, value in inputs.items()}
+        return {each: value.numpy() for each, value in signature(**given).items()}
+
+    return ask
 
 
 def assert_same_answer(found, expected, atol=1e-5):

@@ -11,6 +11,7 @@ from data_pipeline.errors import UserError
 from export.client import predict_grpc
 from export.probes import Probe, text_array
 from export.warmup import write_warmup
+from tests.export.conftest import rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +27,7 @@ def sentence(purpose: str, module: str) -> str:
     return rf'{purpose} needs a package .*{module}.* pip install "albert-tf\[serving\]"'
 
 
-@pytest.mark.parametrize("module", ["flask", "grpc", "waitress", "prometheus_client"])
+@pytest.mark.parametrize("module", rows(["flask", "grpc", "waitress", "prometheus_client"], "grpc"))
 def test_the_server(module, quick_python):
     """Seen before the model is."""
     code = (

@@ -1,11 +1,11 @@
 """What the Model Garden's own tests ask of a module that it exports for TF Hub, asked of ours.
 
 The assertions are those of official/nlp/tools/export_tfhub_lib_test.py (tf-models-official 2.15),
-with its words and ids; only the modules are made otherwise. A vocabulary has [MASK] here, always,
-as the Garden's has in the last of its tests.
+with its words and ids; only the modules are made otherwise: the encoder is the one that all tests
+share, and has more words. A vocabulary has [MASK] here, always, as the Garden's has in the last of
+its tests.
 """
 
-import dataclasses
 import functools
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ import tensorflow_hub as hub
 import tensorflow_text as tf_text
 
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertEncoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.signatures.encoder import EncoderModule
 from export.signatures.preprocessor import PreprocessorModule
@@ -47,75 +47,52 @@ def vocabulary_of(kind, folder, words):
     return str(folder / "spiece.model")
 
 
-@dataclasses.dataclass(frozen=True)
-class Modules:
-    """What modules were saved of, and the folders of both."""
-
-    vocabulary: bytes
-    model: AlbertPretrainer
-    encoder: str
-    preprocessor: str
-
-
-def saved(module, path):
-    tf.saved_model.save(module, str(path), module.signatures())
-    return str(path)
-
-
 @pytest.fixture(
     scope="module", params=["SentencePiece", pytest.param("WordPiece", marks=pytest.mark.table)]
 )
-def modules(request, config, tmp_path_factory):
+def preprocessor(request, tmp_path_factory):
+    """The folder of a module, whose vocabulary is gone from where it was."""
     folder = tmp_path_factory.mktemp("modules")
     private = folder / "private_path_component"
-    vocabulary = load_tokenizer(vocabulary_of(request.param, private, WORDS))
-    model = AlbertPretrainer(config.replace(vocab_size=vocabulary.vocab_size))
-    loaded = loaded_as(model, vocabulary, 10)
-    encoder = saved(EncoderModule(loaded), folder / "encoder")
-    preprocessor = saved(PreprocessorModule(loaded), folder / "preprocessor")
-    content = vocabulary.content()
+    loaded = loaded_as(None, load_tokenizer(vocabulary_of(request.param, private, WORDS)), 10)
+    module = PreprocessorModule(loaded)
+    tf.saved_model.save(module, str(folder / request.param), module.signatures())
     shutil.rmtree(private)
-    return Modules(content, model, encoder, preprocessor)
+    return str(folder / request.param)
 
 
 @pytest.fixture(scope="module")
-def is_wordpiece(modules):
-    return modules.vocabulary.startswith(b"[PAD]")
+def preprocess(preprocessor):
+    return tf.saved_model.load(preprocessor)
 
 
 @pytest.fixture(scope="module")
-def layer(modules):
-    return hub.KerasLayer(modules.encoder, trainable=True)
+def layer(exports):
+    return hub.KerasLayer(exports.paths["encoder"], trainable=True)
 
 
 @pytest.fixture(scope="module")
-def preprocess(modules):
-    return tf.saved_model.load(modules.preprocessor)
+def model(exports):
+    """What the encoder was saved of."""
+    return exports.models["pretrainer"]
 
 
-def test_encoder_has_its_vocabulary(modules, layer, is_wordpiece):
+def test_encoder_has_its_vocabulary(layer, vocabulary):
     module = layer.resolved_object
-    assert hasattr(module, "vocab_file") == hasattr(module, "do_lower_case") == is_wordpiece
-    assert hasattr(module, "sp_model_file") != is_wordpiece
-    asset = module.vocab_file if is_wordpiece else module.sp_model_file
-    assert Path(asset.asset_path.numpy().decode()).read_bytes() == modules.vocabulary
-    if is_wordpiece:
-        assert module.do_lower_case.numpy()
+    assert not hasattr(module, "vocab_file") and not hasattr(module, "do_lower_case")
+    path = module.sp_model_file.asset_path.numpy().decode()
+    assert Path(path).read_bytes() == vocabulary.content()
 
 
-def test_weights_come_in_order(modules, layer):
+def test_weights_come_in_order(model, layer):
+    module, encoder = layer.resolved_object, model.encoder.trainable_weights
     for source, found in (
-        (modules.model.encoder.trainable_weights, layer.trainable_weights),
-        (modules.model.encoder.trainable_weights, layer.resolved_object.trainable_variables),
+        (encoder, layer.trainable_weights),
+        (encoder, module.trainable_variables),
+        (encoder + model.masked_lm.trainable_weights, module.mlm.trainable_variables),
     ):
-        assert len(source) == len(found)
-        for one, other in zip(source, found):
+        for one, other in zip(source, found, strict=True):
             np.testing.assert_array_equal(one.numpy(), other.numpy())
-    mlm = layer.resolved_object.mlm.trainable_variables
-    source = modules.model.encoder.trainable_weights + modules.model.masked_lm.trainable_weights
-    assert len(mlm) == len(source)
-    for one, other in zip(source, mlm):
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
 def tokens_of(ids, length, **others):
@@ -126,11 +103,10 @@ def tokens_of(ids, length, **others):
     }
 
 
-def test_values_and_names_of_outputs(modules, layer):
-    inputs = dict.fromkeys(
-        NAMES, tf.zeros([2, 10], tf.int32)
-    )  # The Garden's, with nothing to read.
-    found, expected = layer(inputs), modules.model.encoder(inputs)
+def test_values_and_names_of_outputs(model, layer):
+    # The Garden's, with nothing to read.
+    inputs = dict.fromkeys(NAMES, tf.zeros([2, 10], tf.int32))
+    found, expected = layer(inputs), model.encoder(inputs)
     assert found["pooled_output"].shape == (2, 32)
     assert found["sequence_output"].shape == (2, 10, 32)
     assert len(found["encoder_outputs"]) == 2
@@ -138,7 +114,7 @@ def test_values_and_names_of_outputs(modules, layer):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
     np.testing.assert_array_equal(found["default"], found["pooled_output"])
     asked = {**inputs, "masked_lm_positions": tf.constant([[1, 2, 9, 0], [4, 4, 0, 7]])}
-    mlm, logits = layer.resolved_object.mlm(asked), modules.model(asked)["masked_lm_logits"]
+    mlm, logits = layer.resolved_object.mlm(asked), model(asked)["masked_lm_logits"]
     for name in ("pooled_output", "sequence_output", "encoder_outputs"):
         np.testing.assert_allclose(mlm[name], expected[name], atol=1e-5)
     np.testing.assert_allclose(mlm["mlm_logits"], logits, atol=1e-5)
@@ -166,19 +142,20 @@ def test_length_is_known_behind_the_encoder(layer):
     assert len(outputs["encoder_outputs"]) == 2
 
 
-def test_pooler_is_the_trained_one(modules, layer):
+def test_pooler_is_the_trained_one(model, layer):
     """The Garden copies the one of next sentences over the encoder's; here is but one."""
     outputs = layer(tokens_of([2, 5, 3], 10))
-    pooler = modules.model.encoder.pooler(outputs["sequence_output"][:, 0])
+    pooler = model.encoder.pooler(outputs["sequence_output"][:, 0])
     np.testing.assert_allclose(outputs["pooled_output"], pooler, atol=1e-5)
 
 
-def test_no_path_leaks(modules):
-    graph = (Path(modules.preprocessor) / "saved_model.pb").read_bytes()
+def test_no_path_leaks(preprocessor):
+    graph = (Path(preprocessor) / "saved_model.pb").read_bytes()
     assert b"private_path_component" not in graph
 
 
-def test_tokens_offsets_and_special_tokens(preprocess, is_wordpiece):
+def test_tokens_offsets_and_special_tokens(preprocessor, preprocess):
+    is_wordpiece = preprocessor.endswith("WordPiece")
     inputs = tf.constant(TEXTS)
     expected = [[7, 5, 6], [7, 5, 6, 5]]
     assert preprocess.tokenize(inputs).to_list() == expected
@@ -235,11 +212,13 @@ def test_segments_become_inputs(preprocess, asked, length, words_apart):
 
 def test_cased_wordpiece(config, tmp_path):
     words = ["d", "##ef", "abc", "ABC"]
-    vocabulary = load_tokenizer(vocabulary_of("WordPiece", tmp_path / "cased", words), lower=False)
-    loaded = loaded_as(AlbertPretrainer(config), vocabulary, 10)
-    encoder = EncoderModule(loaded)
-    assert encoder.vocab_file.asset_path.numpy().decode() == vocabulary.vocab_file
-    assert not encoder.do_lower_case.numpy()
+    path = vocabulary_of("WordPiece", tmp_path / "cased", words)
+    encoder = AlbertEncoder(config.replace(num_hidden_layers=1))
+    for lower in (True, False):
+        loaded = loaded_as(encoder, load_tokenizer(path, lower=lower), 10)
+        module = EncoderModule(loaded)
+        assert module.vocab_file.asset_path.numpy().decode() == path
+        assert module.do_lower_case.numpy() == lower and not hasattr(module, "sp_model_file")
     preprocess = PreprocessorModule(loaded)  # Not loaded: its objects are called by name.
     inputs = tf.constant(["abc def", "ABC DEF"])
     tokens = preprocess.tokenize.__call__(inputs)
@@ -287,9 +266,9 @@ def test_static_shapes(preprocess, rows):
             assert static_shapes(asked, segments) == {name: [rows, 256] for name in NAMES}
 
 
-def test_export_of_an_export(modules, preprocess, tmp_path):
+def test_export_of_an_export(preprocessor, preprocess, tmp_path):
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
-    shutil.copytree(modules.preprocessor, first)
+    shutil.copytree(preprocessor, first)
     tf.saved_model.save(tf.saved_model.load(first), second)
     shutil.rmtree(first)
     inputs = tf.constant(TEXTS)
@@ -298,7 +277,7 @@ def test_export_of_an_export(modules, preprocess, tmp_path):
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-def test_masked_words_with_the_functions_of_tensorflow_text(preprocess, layer):
+def test_masked_words_with_the_functions_of_tensorflow_text(preprocess, layer, config):
     special = {k: int(v) for k, v in preprocess.tokenize.get_special_tokens_dict().items()}
     cls, sep, mask = (
         special[f"{name}_id"] for name in ("start_of_sequence", "end_of_segment", "mask")
@@ -327,14 +306,14 @@ def test_masked_words_with_the_functions_of_tensorflow_text(preprocess, layer):
     outputs = layer.resolved_object.mlm(dict(asked))
     assert outputs["pooled_output"].shape == (3, 32)
     assert outputs["sequence_output"].shape == (3, 10, 32)
-    assert outputs["mlm_logits"].shape == (3, 2, special["vocab_size"])
+    assert outputs["mlm_logits"].shape == (3, 2, config.vocab_size)
     assert len(outputs["encoder_outputs"]) == 2
 
 
-def test_special_tokens_in_a_graph_of_tensorflow_1(modules):
+def test_special_tokens_in_a_graph_of_tensorflow_1(preprocessor):
     """As an Estimator's input function sees them: nothing is eager there."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        tokenize = hub.KerasLayer(tf.saved_model.load(modules.preprocessor).tokenize)
+        tokenize = hub.KerasLayer(tf.saved_model.load(preprocessor).tokenize)
         special = tokenize.resolved_object.get_special_tokens_dict()
         tokens = tokenize(tf.constant(["abc", "D EF"]))
         session.run(tf.compat.v1.tables_initializer())

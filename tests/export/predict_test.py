@@ -1,6 +1,7 @@
 """The client's formats; its three kinds of model are compared in server/main_test.py."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -58,7 +59,8 @@ def test_rows_for_people():
     row = {"label": "red", "label_id": 1, "probabilities": [0.25, 0.75]}
     assert format_row("x", row).split() == ["0.7500", "red", "x"]
     assert format_row("x", {"value": 2.5}).split() == ["2.5000", "x"]
-    assert format_row("x", {"input_mask": [1]}) == 'x\n  {"input_mask": [1]}'
+    for others in ({"input_mask": [1]}, {"value": [0.5, 0.25]}):  # By tokens, over HTTP.
+        assert format_row("x", others) == f"x\n  {json.dumps(others)}"
 
 
 def test_rows_of_the_other_tasks_for_people():
@@ -188,13 +190,6 @@ def test_flags_that_do_not_go_together(new_flags, given, message):
             predict.rows_of_flags()
 
 
-def test_a_list_in_the_place_of_a_number_is_shown():
-    """As the only output of a signature by tokens is, over HTTP."""
-    assert predict.format_row({"input_word_ids": [1, 2]}, {"value": [0.5, 0.25]}).endswith(
-        '{"value": [0.5, 0.25]}'
-    )
-
-
 def changed(content: bytes) -> bytes:
     """With one other bit in the middle."""
     half = len(content) // 2
@@ -222,16 +217,10 @@ def test_a_damaged_export_is_refused(exports, tmp_path, name, damage):
         ModelStore([ModelConfig("topics", str(folder.parent))]).load()
 
 
-@pytest.mark.parametrize(
-    "name, damage",
-    [
-        ("saved_model.pb", lambda content: content[:99]),
-        ("variables/variables.index", lambda content: b""),
-    ],
-)
-def test_a_damaged_export_without_hashes(exports, tmp_path, name, damage):
+@pytest.mark.parametrize("name, length", [("saved_model.pb", 99), ("variables/variables.index", 0)])
+def test_a_damaged_export_without_hashes(exports, tmp_path, name, length):
     folder = shutil.copytree(exports.paths["classifier"], tmp_path / "1")
     (folder / "assets.extra" / "export_manifest.json").unlink()
-    (folder / name).write_bytes(damage((folder / name).read_bytes()))
+    os.truncate(folder / name, length)
     with pytest.raises(UserError, match=f"{folder} cannot be loaded: .*[^.]\\. Copy the folder"):
         predict_saved_model(str(folder), {"text": ["a"]})

@@ -72,9 +72,7 @@ def test_the_graph_suits_stock_servers(exports, task):
     nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
     used = ops_of(exports.paths[task])
     assert not sorted(used - TEXT_OPS - set(CORE_OPS.split()))
-    for (
-        node
-    ) in nodes:  # Servers before 2.13 do not know the attribute, and fail at the first write.
+    for node in nodes:  # Servers before 2.13 do not know the attribute.
         assert not node.attr["resize_if_index_out_of_bounds"].b, node.name
     assert not any(function.attr["_XlaMustCompile"].b for function in functions)
     assert b"/tmp/" not in graph.SerializeToString(), "a path of this machine"
@@ -121,10 +119,8 @@ def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
 )
 def test_shared_weights_are_stored_once(exports, task, model):
     weights = sum(4 * variable.shape.num_elements() for variable in exports.models[model].variables)
-    folder = os.path.join(exports.paths[task], "variables")
-    stored = sum(
-        os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder) if ".data-" in n
-    )
+    files = Path(exports.paths[task], "variables").glob("*.data-*")
+    stored = sum(file.stat().st_size for file in files)
     # The rest is the checkpoint's own object graph.
     assert weights <= stored <= weights * 1.05 + 20_000
 
@@ -163,19 +159,13 @@ def test_hashes_of_different_exports_differ(exports):
 
 
 def test_files_that_make_the_folder_self_contained(exports, vocabulary_dir):
-    path = exports.paths["classifier"]
-    assets = os.path.join(path, "assets")
-    assert sorted(os.listdir(assets)) == [
-        "albert_config.json",
-        "labels.txt",
-        "spiece.model",
-        "tokenizer_settings.json",
-    ]
-    for name in ("spiece.model", "tokenizer_settings.json"):
-        with open(os.path.join(assets, name), "rb") as file:
-            assert file.read() == (vocabulary_dir / name).read_bytes()
-    with open(os.path.join(assets, "labels.txt"), encoding="utf-8") as file:
-        assert file.read() == "red\ngreen\nblå\n"
+    assets = Path(exports.paths["classifier"], "assets")
+    vocabulary = ["spiece.model", "tokenizer_settings.json"]
+    names = sorted(path.name for path in assets.iterdir())
+    assert names == ["albert_config.json", "labels.txt", *vocabulary]
+    for name in vocabulary:
+        assert (assets / name).read_bytes() == (vocabulary_dir / name).read_bytes()
+    assert (assets / "labels.txt").read_text("utf-8") == "red\ngreen\nblå\n"
 
 
 @pytest.fixture
@@ -214,10 +204,9 @@ def test_versions_count_up_and_an_existing_one_is_refused(tiny_module, tmp_path)
     assert sorted(os.listdir(folder)) == ["1", "10", "11", "2"]
 
 
-@pytest.mark.parametrize("wrong", [2.001, np.nan])
-def test_a_wrong_answer_leaves_nothing_behind(tiny_module, tmp_path, wrong):
+def test_a_wrong_answer_leaves_nothing_behind(tiny_module, tmp_path):
     module, probe = tiny_module
-    bad = dataclasses.replace(probe, expected={"y": np.array([wrong, 4.0], np.float32)})
+    bad = dataclasses.replace(probe, expected={"y": np.array([2.001, 4.0], np.float32)})
     with pytest.raises(UserError, match="does not answer as the Keras model"):
         write_version(module, str(tmp_path), None, [probe, bad])
     assert os.listdir(tmp_path) == []

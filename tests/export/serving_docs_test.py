@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow_serving.apis import (
-    classification_pb2,
-    inference_pb2,
-    predict_pb2,
-    prediction_service_pb2_grpc,
-    regression_pb2,
-)
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from export.client import predict_rows
 from export.server.rest import create_app
 from tests.export.server.clients import serving_grpc
+from tests.export.server.right_requests import EXAMPLES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
 OF_SQUAD_2 = {"null_score", "threshold"}  # They are told of below the answer.
@@ -113,21 +108,6 @@ def test_the_message_of_grpc(rpc_address):
     assert tf.make_ndarray(answer.outputs["probabilities"]).shape == (1, 3)
 
 
-MESSAGES = {
-    "Classify": (
-        "classifier",
-        classification_pb2.ClassificationRequest,
-        classification_pb2.ClassificationResponse,
-    ),
-    "Regress": ("regression", regression_pb2.RegressionRequest, regression_pb2.RegressionResponse),
-    "MultiInference": (
-        "classifier",
-        inference_pb2.MultiInferenceRequest,
-        inference_pb2.MultiInferenceResponse,
-    ),
-}
-
-
 def fields(value):
     """The names of the fields that are set in a message, in the form of the message."""
     if hasattr(value, "ListFields"):
@@ -137,21 +117,17 @@ def fields(value):
     return None if isinstance(value, str | bytes | int | float) else [*map(fields, value)]
 
 
-@pytest.mark.parametrize("method", MESSAGES)
+@pytest.mark.parametrize("method", EXAMPLES)
 def test_the_messages_of_the_other_methods(rpc_address, method):
-    task, request_class, response_class = MESSAGES[method]
+    request_class, response_class = EXAMPLES[method]
     asked, answered = re.search(
         rf"`PredictionService/{method}`:\n\n```\n(.*?)\n\n(.*?)\n```",
         DOCUMENT.read_text(encoding="utf-8"),
         re.S,
     ).groups()
     request = text_format.Parse(asked, request_class())
-    for spec in (
-        [each.model_spec for each in request.tasks]
-        if method == "MultiInference"
-        else [request.model_spec]
-    ):
-        spec.name = task
+    for each in request.tasks if method == "MultiInference" else [request]:
+        each.model_spec.name = "regression" if method == "Regress" else "classifier"
     with grpc.insecure_channel(rpc_address) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         answer = getattr(stub, method)(request, 30)

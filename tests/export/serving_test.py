@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 import export
 from export.server.models import read_config_file
+from export.server.monitoring import METRICS_PATH
 
 SERVING = Path(export.__file__).parent / "serving"
 
@@ -32,45 +33,21 @@ def test_compose_mounts_the_files_it_names():
     assert "- .:/config:ro " in with_defaults("docker-compose.yml")
 
 
-def message(**fields):
-    """A new message of TF Serving's that its package for clients lacks; type by name of field."""
-    file = descriptor_pb2.FileDescriptorProto(name="test.proto", syntax="proto3")
-    types = descriptor_pb2.FieldDescriptorProto
-    for name, members in {"Value": {"value": types.TYPE_INT64}, **fields}.items():
-        made = file.message_type.add(name=name)
-        for number, (member, kind) in enumerate(members.items(), 1):
-            field = made.field.add(name=member, number=number, label=types.LABEL_OPTIONAL)
-            if isinstance(kind, str):
-                field.type, field.type_name = types.TYPE_MESSAGE, f".{kind}"
-            else:
-                field.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
+def fields_of(name):
+    """The text of a configuration without comments, in one line."""
+    lines = (SERVING / name).read_text().splitlines()
+    return " ".join(" ".join(line for line in lines if not line.startswith("#")).split())
 
 
-def test_batching_config():
-    """The message is that of TF Serving's session_bundle_config.proto, as far as it is numbers."""
-    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
-    types = descriptor_pb2.FieldDescriptorProto
-    members = {**dict.fromkeys(names, "Value"), "pad_variable_length_inputs": types.TYPE_BOOL}
-    parameters = message(BatchingParameters=members)
-    text_format.Parse((SERVING / "batching.config").read_text(), parameters)
-    assert all(getattr(parameters, name).value > 0 for name in names)
-    # The server would pad with each tensor's first element, which is no padding to a model.
-    assert not parameters.pad_variable_length_inputs
-
-
-def test_monitoring_config():
-    """The messages of TF Serving's monitoring_config.proto."""
-    types = descriptor_pb2.FieldDescriptorProto
-    members = {"enable": types.TYPE_BOOL, "path": types.TYPE_STRING}
-    config = message(
-        PrometheusConfig=members, MonitoringConfig={"prometheus_config": "PrometheusConfig"}
-    )
-    text_format.Parse((SERVING / "monitoring.config").read_text(), config)
-    assert config.prometheus_config.enable
-    assert config.prometheus_config.path == "/monitoring/prometheus/metrics"
+def test_batching_and_monitoring_config():
+    """Fields of session_bundle_config.proto and monitoring_config.proto, which clients' packages
+    lack. Not pad_variable_length_inputs: the server would pad with each tensor's first element.
+    """
+    names = ("max_batch_size", "batch_timeout_micros", "num_batch_threads", "max_enqueued_batches")
+    numbers = " ".join(rf"{name} {{ value: [1-9]\d* }}" for name in names)
+    assert re.fullmatch(numbers, fields_of("batching.config"))
+    watched = f'enable: true path: "{METRICS_PATH}"'
+    assert fields_of("monitoring.config") == f"prometheus_config {{ {watched} }}"
 
 
 def test_the_canary_is_what_the_local_server_reads():

@@ -13,9 +13,7 @@ from albert_tf.checkpoints import native
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
-from data_pipeline.tokenizers.graph import graph_tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.model_folder import LABELS_FILE, LoadedModel, open_model
+from export.model_folder import LABELS_FILE, open_model
 from export.saved_model import MANIFEST_FILE
 from export.tasks import TASKS, export_model
 
@@ -56,19 +54,3 @@ def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir
     module, _ = TASKS["masked_lm"].build(opened)
     answer = module.signatures()["serving_default"](text=tf.constant(["the [MASK]"]))
     assert answer["top_pieces"].numpy().tolist() == [[[b""] * 5]]
-
-
-@pytest.mark.table  # Probes hold texts that are cut, and a wrong answer leaves nothing behind.
-def test_a_graph_that_reads_texts_in_another_way_is_not_published(
-    model_dirs, tmp_path, monkeypatch
-):
-    """It cuts them one piece earlier than fine-tuning does."""
-
-    def text_encoder(loaded, read_masks):
-        graph = graph_tokenizer(loaded.vocabulary)
-        return TextEncoder(graph, loaded.vocabulary, loaded.max_seq_length - 1)
-
-    monkeypatch.setattr(LoadedModel, "text_encoder", text_encoder)
-    with pytest.raises(UserError, match="1 was not written.* signature 'serving_default', output"):
-        export_model(model_dirs["regression"], str(tmp_path / "out"), "regression")
-    assert not (tmp_path / "out").exists()

@@ -37,10 +37,6 @@ def test_an_export_carries_one_request_for_each_signature_but_tokens(exports):
     assert list(last.regress_log.request.input.example_list.examples) == [example]
 
 
-def test_an_encoder_has_none_because_token_requests_are_padded_wrongly(exports):
-    assert not os.path.exists(os.path.join(exports.paths["encoder"], warmup.WARMUP_FILE))
-
-
 def test_a_request_that_fails_is_noticed(tmp_path):
     warmup.write_warmup(
         str(tmp_path), "m", [Probe("serving_default", {"text": text_array(["a"])}, {})]

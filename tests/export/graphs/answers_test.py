@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
@@ -90,12 +89,3 @@ def test_spans_of_both_versions():
     spans = graph.spans_of_beams(beams)
     np.testing.assert_array_equal(spans.ends, [[[5, 6], [8, 9]]])
     np.testing.assert_array_equal(spans.end_scores, [[[-1, -2], [-3, -4]]])
-
-
-@pytest.mark.parametrize(("totals", "expected"), [([4, 3], [-1.0, 2.0]), ([4, 0], [-1.0, 1e6])])
-def test_null_scores(totals, expected):
-    windows = types.SimpleNamespace(
-        rows=tf.constant([0, 0, 1]), counts=tf.constant([2, 1]), totals=tf.constant(totals)
-    )
-    found = graph.null_scores(windows, tf.constant([3.0, -1.0, 2.0]))
-    np.testing.assert_array_equal(found, np.float32(expected))

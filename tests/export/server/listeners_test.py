@@ -186,21 +186,17 @@ def test_pages_that_compute_nothing_are_answered_while_all_cores_compute(running
     assert answered[0].status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("host", "part"),
-    [
-        ("127.0.0.1", "this machine only"),
-        ("::1", "this machine only"),
-        ("0.0.0.0", "there is no password"),
-    ],
-)
-def test_the_server_says_who_reaches_it(host, part):
-    assert part in describe_exposure(host)
+def test_the_server_says_who_reaches_it():
+    for host in ("127.0.0.1", "::1"):
+        assert "this machine only" in describe_exposure(host)
+    assert "there is no password" in describe_exposure("0.0.0.0")
 
 
 def test_hosts_become_addresses():
-    assert listeners.resolved("localhost") == "127.0.0.1"
-    assert listeners.resolved("127.0.0.1") == "127.0.0.1"
+    for host in ("localhost", "127.0.0.1"):
+        assert listeners.resolved(host) == "127.0.0.1"
+    assert listeners.address_of("::1", 8501) == "[::1]:8501"
+    assert listeners.address_of("127.0.0.1", 8501) == "127.0.0.1:8501"
     for host in ("nowhere.invalid", "a b", "x" * 300):
         with pytest.raises(UserError, match=f"--host={host} is not an address of this machine"):
             listeners.resolved(host)
@@ -229,8 +225,3 @@ def test_addresses_of_ipv6(running):
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
         assert stub.Predict(predict_request(), 20).outputs["label"].string_val == [b"short"]
-
-
-def test_addresses_as_in_urls():
-    assert listeners.address_of("::1", 8501) == "[::1]:8501"
-    assert listeners.address_of("127.0.0.1", 8501) == "127.0.0.1:8501"

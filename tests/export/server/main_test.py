@@ -111,7 +111,7 @@ def test_client_errors_are_one_sentence(server):
     _, ready, _ = server
     for model, match in (
         (f"{ready['rest']}/v1/models/nope", "answered 404"),
-        (f"grpc://{ready['grpc']}/nope", "answered NOT_FOUND"),
+        (f"grpc://{ready['grpc']}/nope", "answered NOT_FOUND: Model 'nope' is not served here"),
         ("grpc://127.0.0.1:9/m", "answered UNAVAILABLE"),
     ):
         with pytest.raises(UserError, match=match):
@@ -210,8 +210,10 @@ def test_sigterm_lets_requests_finish(slow_server):
 
 
 def test_a_second_signal_does_not_wait(slow_server):
-    process, address, _ = slow_server
+    process, address, rpc = slow_server
     answers = []
+    with pytest.raises(UserError, match="answered DEADLINE_EXCEEDED"):
+        predict_grpc(rpc, "m", {"seconds": np.array([2.0], np.float32)}, timeout=0.5)
 
     def client_of_a_long_request():
         with contextlib.suppress(OSError):  # The connection ends with the process.

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
+from export.probes import Probe, text_array
 from export.saved_model import existing_versions
 from export.server import models, servable
 from export.server.models import (
@@ -17,28 +18,20 @@ from export.server.models import (
     read_config_file,
 )
 from export.server.refusals import ServingError
-from export.warmup import WARMUP_FILE, check_warmup
-from tests.export.server.clients import PREDICT, call, predict_request
+from export.warmup import WARMUP_FILE, check_warmup, write_warmup
+from tests.export.server.clients import PREDICT, call
 from tests.export.server.conftest import save_tiny, store_of
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
+def test_model_flags():
+    found = parse_models(["a=/x", "b-2.c=/y=z"])
+    assert found == [ModelConfig("a", "/x"), ModelConfig("b-2.c", "/y=z")]
+    for arguments, match in (
         *(([], "No model"), (["x"], "NAME=PATH")),
         *((["a/b=/x"], "NAME=PATH"), (["a=/x", "a=/y"], "twice")),
-    ],
-)
-def test_bad_model_flags(arguments, match):
-    with pytest.raises(UserError, match=match):
-        ModelStore(parse_models(arguments))
-
-
-def test_good_model_flags():
-    assert parse_models(["a=/x", "b-2.c=/y=z"]) == [
-        ModelConfig("a", "/x"),
-        ModelConfig("b-2.c", "/y=z"),
-    ]
+    ):
+        with pytest.raises(UserError, match=match):
+            ModelStore(parse_models(arguments))
 
 
 @pytest.mark.parametrize(
@@ -73,16 +66,10 @@ def test_tf_servings_own_file(tmp_path):
     path.write_text("model_config_list {")
     with pytest.raises(UserError, match="is not a text of TF Serving's ModelServerConfig"):
         read_config_file(str(path))
-
-
-@pytest.mark.parametrize(
-    ("config", "missing"), [('base_path: "/a"', "name"), ('name: "a"', "base_path")]
-)
-def test_a_model_of_a_file_that_nobody_could_ask(tmp_path, config, missing):
-    path = tmp_path / "models.config"
-    path.write_text(f"model_config_list {{ config {{ {config} }} }}")
-    with pytest.raises(UserError, match=f"a model has no {missing}"):
-        read_config_file(str(path))
+    for config, missing in (('base_path: "/a"', "name"), ('name: "a"', "base_path")):
+        path.write_text(f"model_config_list {{ config {{ {config} }} }}")
+        with pytest.raises(UserError, match=f"a model has no {missing}"):
+            read_config_file(str(path))
 
 
 def test_numbers_that_no_client_can_name_are_not_versions(tmp_path):
@@ -134,23 +121,10 @@ def test_a_server_starts_with_an_older_version_where_the_newest_is_broken(tiny, 
         store_of(tmp_path, specific=(3,))
 
 
-def add_warmup(folder, *texts):
-    """Gives a version a warm-up file with a request for each text, for the default signature."""
-    from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
-
-    path = folder / WARMUP_FILE
-    path.parent.mkdir()
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for text in texts:
-            log = PredictionLog()
-            request = predict_request(signature="serving_default", inputs={"text": [text]})
-            log.predict_log.request.CopyFrom(request)
-            writer.write(log.SerializeToString())
-
-
 def test_warm_up_requests_are_answered_before_a_version_is_available(tiny, tmp_path, monkeypatch):
     shutil.copytree(tiny, tmp_path, dirs_exist_ok=True)
-    add_warmup(tmp_path / "2", "abc", "a")
+    probe = Probe("serving_default", {"text": text_array(["abc"])}, {})
+    write_warmup(str(tmp_path / "2"), "m", [probe, probe])
     store = ModelStore([ModelConfig("m", str(tmp_path))])
     answered = []
 
@@ -187,13 +161,6 @@ def test_a_version_that_failed_is_tried_again_once_it_was_repaired(tiny, tmp_pat
     shutil.copytree(tiny / "2", tmp_path / "2", dirs_exist_ok=True)  # The copy is finished.
     store.refresh()
     assert store.get("m").version == 2 and len(store.status("m")) == 1
-
-
-def test_versions_and_labels(tiny):
-    store = store_of(tiny, latest=0, labels={"stable": 1})
-    assert store.get("m").version == 2 and store.get("m", label="stable").version == 1
-    assert [row[0] for row in store.status("m")] == [2, 1]
-    assert store_of(tiny, specific=(1,)).get("m").version == 1
 
 
 @pytest.fixture(scope="module")
@@ -248,33 +215,29 @@ def test_the_store_looks_for_versions_until_it_is_stopped(tiny, monkeypatch):
 
 def test_under_load_every_request_is_answered(running):
     """New, broken and deleted versions; three threads ask all the while."""
-    stop, answers = threading.Event(), []
+    stop, answers, versions = threading.Event(), [], running.folder
 
     def ask():
-        status, answer = call(running, PREDICT, {"instances": ["abc"]})
-        answers.append((status, answer))
-        return answer["predictions"][0]["version"]
+        running.store.refresh()
+        answers.append(call(running, PREDICT, {"instances": ["abc"]}))
+        return answers[-1][1]["predictions"][0]["version"]
 
     def client():
         while not stop.is_set():
-            ask()
+            answers.append(call(running, PREDICT, {"instances": ["abc"]}))
 
     threads = [threading.Thread(target=client) for _ in range(3)]
     for thread in threads:
         thread.start()
-    served = [ask()]
     try:
-        versions = running.folder
+        served = [ask()]
         save_tiny(versions.parent / "tmp", 3)
         os.rename(versions.parent / "tmp", versions / "3")
-        running.store.refresh()
         served.append(ask())
         (versions / "4").mkdir()
-        running.store.refresh()
         served.append(ask())
         shutil.rmtree(versions / "4")
         shutil.rmtree(versions / "3")
-        running.store.refresh()
         served.append(ask())
     finally:
         stop.set()

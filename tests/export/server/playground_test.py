@@ -115,6 +115,50 @@ def test_a_mask_is_one_piece_where_the_model_reads_masks(store, vocabulary):
     assert ids["words"] == [vocabulary.mask_id] and vocabulary.mask_id not in ids["topics"]
 
 
+def texts_of(browser, selector, what="textContent"):
+    """A property of all elements of a selector."""
+    script = f"return [...document.querySelectorAll(arguments[0])].map((each) => each.{what})"
+    return browser.run(script, selector)
+
+
+def check_shares(browser, selector, expected, what="textContent"):
+    """In percent, with one decimal."""
+    shares = [float(share.split()[0]) for share in texts_of(browser, selector, what)]
+    assert shares == pytest.approx([100 * value for value in expected], abs=0.06)
+
+
+# Task -> texts by the names of the fields.
+VIEWS = {
+    "question_answering": {
+        "question": "who",
+        "context": "The café of paris <b>is</b> 🤖 well-known",
+    },
+    "tagging": {"text": "The cat <i>looked</i> at 🤖 the café in paris and then at every dog"},
+    "embedding": {"text_a": "the cat runs", "text_b": "every dog looked at the river"},
+    "regression": {"text": "the cat runs", "text_b": "every dog looked"},
+    "multiple_choice": {"question": "who", "options": "the cat\nparis\na dog", "context": "a"},
+    "replaced_tokens": {"text": "The café of 🤖 paris"},
+}
+
+
+def ask(browser, address, task, texts):
+    """Fills the fields in, and asks."""
+    browser.open(f"{address}#{task}")
+    for name, text in texts.items():
+        browser.wait(f"return document.querySelector('#field-{name}')")
+        fill = "document.querySelector(arguments[0]).value = arguments[1]"
+        browser.run(fill, f"#field-{name}", text)
+    browser.run("document.querySelector('#ask').click()")
+
+
+def show(browser, address, task, texts=None):
+    """Asks (by default as in VIEWS), and waits for the answer."""
+    ask(browser, address, task, texts or VIEWS[task])
+    browser.wait(ANSWERED)
+    browser.wait("return document.querySelectorAll('.piece').length > 0")
+    assert texts_of(browser, "#error", "hidden") == [True]
+
+
 def test_masked_words_have_bars_pieces_and_a_curl_line(browser, address):
     browser.open(f"{address}#words")
     browser.wait("return document.querySelector('textarea')")
@@ -122,11 +166,11 @@ def test_masked_words_have_bars_pieces_and_a_curl_line(browser, address):
     browser.type("textarea", "the [MASK] of <b>paris</b>")
     browser.press(CONTROL, ENTER)
     browser.wait(ANSWERED)
-    assert browser.run("return document.querySelectorAll('#answer .bar').length") == 5
+    assert len(texts_of(browser, "#answer .bar")) == 5
     assert "Mask 1" in browser.text("#answer") and "%" in browser.text("#answer")
     browser.wait("return document.querySelectorAll('.piece').length > 3")
     assert browser.text("#latency").endswith(" ms")
-    curl = browser.run("return document.querySelector('#curl').textContent")
+    [curl] = texts_of(browser, "#curl")
     assert curl.startswith("curl -d '{") and curl.endswith("/v1/models/words:predict")
 
 
@@ -138,7 +182,7 @@ def test_the_curl_line_gives_the_answer_of_the_page(browser, tasks_address, expo
     """Pasted into a shell, with quotes and signs that a shell would read otherwise."""
     asked = {"question": "who's it", "context": 'The dog\'s "café" of $HOME `runs` \\n 🤖 & so on'}
     show(browser, tasks_address, "question_answering", asked)
-    line = browser.run("return document.querySelector('#curl').textContent")
+    [line] = texts_of(browser, "#curl")
     answer = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
     [row] = predict_rows(exports.base("question_answering"), [asked])
     [served] = json.loads(answer)["predictions"]
@@ -161,50 +205,18 @@ def test_classes_by_keyboard_alone(browser, address):
     assert {"red", "green", "blå"} <= set(browser.text("#answer").split("\n"))
 
 
-# Task -> texts by the names of the fields.
-VIEWS = {
-    "question_answering": {
-        "question": "who",
-        "context": "The café of paris <b>is</b> 🤖 well-known",
-    },
-    "tagging": {"text": "The cat <i>looked</i> at 🤖 the café in paris and then at every dog"},
-    "embedding": {"text_a": "the cat runs", "text_b": "every dog looked at the river"},
-    "regression": {"text": "the cat runs", "text_b": "every dog looked"},
-    "multiple_choice": {"question": "who", "options": "the cat\nparis\na dog", "context": "a"},
-    "replaced_tokens": {"text": "The café of 🤖 paris"},
-}
-TEXTS_OF = "return [...document.querySelectorAll(arguments[0])].map((each) => each.{})"
-
-
-def show(browser, address, task, texts=None):
-    """Fills the fields in (by default as in VIEWS), asks, and waits for the answer."""
-    browser.open(f"{address}#{task}")
-    for name, text in (texts or VIEWS[task]).items():
-        browser.wait(f"return document.querySelector('#field-{name}')")
-        browser.run(
-            "document.querySelector(arguments[0]).value = arguments[1]", f"#field-{name}", text
-        )
-    browser.run("document.querySelector('#ask').click()")
-    browser.wait("return !document.querySelector('#answer').hidden")
-    browser.wait("return document.querySelectorAll('.piece').length > 0")
-    assert browser.run("return document.querySelector('#error').hidden")
-
-
 def test_the_answer_is_marked_in_its_text(browser, tasks_address, exports):
     asked = VIEWS["question_answering"]
     [row] = predict_rows(exports.base("question_answering"), [asked])
     show(browser, tasks_address, "question_answering")
     if row["answer"]:
-        assert browser.run(TEXTS_OF.format("textContent"), "#answer mark") == [row["answer"]]
-        assert browser.run(TEXTS_OF.format("textContent"), "#answer p") == [asked["context"]]
+        assert texts_of(browser, "#answer mark") == [row["answer"]]
+        assert texts_of(browser, "#answer p") == [asked["context"]]
     else:
         assert browser.text("#answer p") == "The text does not say."
-    shown = browser.run(TEXTS_OF.format("textContent"), "#answer .bar b")
+    shown = texts_of(browser, "#answer .bar b")
     assert shown == row["answers"][: row["num_answers"]]
-    shares = browser.run(TEXTS_OF.format("textContent"), "#answer .bar span")
-    assert [float(share.split()[0]) for share in shares] == pytest.approx(
-        [100 * value for value in row["probabilities"][: len(shown)]], abs=0.06
-    )
+    check_shares(browser, "#answer .bar span", row["probabilities"][: len(shown)])
 
 
 def test_words_have_their_tags(browser, tasks_address, exports):
@@ -212,21 +224,18 @@ def test_words_have_their_tags(browser, tasks_address, exports):
     [row] = predict_rows(exports.base("tagging"), [asked])
     tagged = [pair for pair in zip(row["words"], row["labels"]) if pair[1] != "O"]
     show(browser, tasks_address, "tagging")
-    words = browser.run(TEXTS_OF.format("firstChild.textContent"), "#answer .tag")
-    labels = browser.run(TEXTS_OF.format("textContent"), "#answer .tag small")
+    words = texts_of(browser, "#answer .tag", "firstChild.textContent")
+    labels = texts_of(browser, "#answer .tag small")
     assert tagged and list(zip(words, labels)) == tagged
-    [text] = browser.run(TEXTS_OF.format("textContent"), "#answer p")
+    [text] = texts_of(browser, "#answer p")
     assert len(text) == len(asked["text"]) + sum(map(len, labels))
 
-
-def test_a_text_without_tags_says_so(browser, tasks_address, exports):
-    words = VIEWS["tagging"]["text"].split()
+    words = asked["text"].split()
     rows = predict_rows(exports.base("tagging"), [{"text": word} for word in words])
-    untagged = [word for word, row in zip(words, rows) if row["labels"][0] == "O"]
-    show(browser, tasks_address, "tagging", {"text": untagged[0]})
-    assert browser.run(TEXTS_OF.format("textContent"), "#answer p") == [
-        untagged[0], "Nothing found: no word has a tag other than O.",
-    ]  # fmt: skip
+    untagged = next(word for word, row in zip(words, rows) if row["labels"][0] == "O")
+    show(browser, tasks_address, "tagging", {"text": untagged})
+    nothing = "Nothing found: no word has a tag other than O."
+    assert texts_of(browser, "#answer p") == [untagged, nothing]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +246,7 @@ def test_numbers_are_large(browser, tasks_address, exports, task, signature, out
     first, second = VIEWS[task].values()
     [row] = predict_rows(exports.base(task), [{"text_a": first, "text_b": second}], signature)
     show(browser, tasks_address, task)
-    [shown] = browser.run(TEXTS_OF.format("textContent"), "#answer .big")
+    [shown] = texts_of(browser, "#answer .big")
     assert float(shown) == pytest.approx(row[output], abs=6e-4) and len(shown.split(".")[1]) == 3
 
 
@@ -247,26 +256,17 @@ def test_options_are_ranked(browser, tasks_address, exports):
     [row] = predict_rows(exports.base("multiple_choice"), [{**asked, "options": options}])
     ranked = sorted(zip(row["probabilities"], options), reverse=True)
     show(browser, tasks_address, "multiple_choice")
-    assert browser.run(TEXTS_OF.format("textContent"), "#answer .bar b") == [o for _, o in ranked]
-    shares = browser.run(TEXTS_OF.format("textContent"), "#answer .bar span")
-    assert [float(share.split()[0]) for share in shares] == pytest.approx(
-        [100 * value for value, _ in ranked], abs=0.06
-    )
+    assert texts_of(browser, "#answer .bar b") == [option for _, option in ranked]
+    check_shares(browser, "#answer .bar span", [value for value, _ in ranked])
 
 
 def test_an_answer_stands_where_the_fields_are_too_long_to_be_shown_in_pieces(
     browser, tasks_address
 ):
     """Each text is within the limit, and both together are beyond it."""
-    browser.open(f"{tasks_address}#embedding")
-    for name in ("text_a", "text_b"):
-        browser.wait(f"return document.querySelector('#field-{name}')")
-        fill = "document.querySelector(arguments[0]).value = 'cat '.repeat(17000)"
-        browser.run(fill, f"#field-{name}")
-    browser.run("document.querySelector('#ask').click()")
+    ask(browser, tasks_address, "embedding", dict.fromkeys(("text_a", "text_b"), "cat " * 17_000))
     browser.wait(ANSWERED)
-    assert browser.run("return document.querySelector('#error').hidden")
-    assert browser.run("return document.querySelector('#pieces').hidden")
+    assert texts_of(browser, "#error, #pieces", "hidden") == [True, True]
 
 
 def test_an_answer_that_comes_when_another_model_is_chosen_is_not_shown(browser, tasks_address):
@@ -278,8 +278,7 @@ def test_an_answer_that_comes_when_another_model_is_chosen_is_not_shown(browser,
     )
     browser.run("return fetch('/healthz').then(() => 0)")
     browser.run("return new Promise((done) => setTimeout(done, 500))")
-    for part in ("#answer", "#error", "#command"):
-        assert browser.run("return document.querySelector(arguments[0]).hidden", part)
+    assert texts_of(browser, "#answer, #error, #command", "hidden") == [True] * 3
 
 
 def test_the_line_is_selected_where_it_cannot_be_copied(browser, tasks_address):
@@ -288,8 +287,7 @@ def test_the_line_is_selected_where_it_cannot_be_copied(browser, tasks_address):
     browser.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     browser.run("document.querySelector('#copy').click()")
     browser.wait("return document.querySelector('#copy').textContent == 'Selected: copy it'")
-    line = browser.run("return document.querySelector('#curl').textContent")
-    assert browser.run("return getSelection().toString()") == line
+    assert [browser.run("return getSelection().toString()")] == texts_of(browser, "#curl")
 
 
 def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports):
@@ -297,11 +295,8 @@ def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports
     [row] = predict_rows(exports.base("replaced_tokens"), [asked])
     show(browser, tasks_address, "replaced_tokens")
     pieces = [asked["text"][a:b] for a, b in zip(row["starts"], row["ends"])]
-    assert browser.run(TEXTS_OF.format("textContent"), "#answer mark") == pieces
-    shares = browser.run(TEXTS_OF.format("title"), "#answer mark")
-    assert [float(share.split()[0]) for share in shares] == pytest.approx(
-        [100 * value for value in row["probabilities"]], abs=0.06
-    )
+    assert texts_of(browser, "#answer mark") == pieces
+    check_shares(browser, "#answer mark", row["probabilities"], "title")
     assert browser.text("#answer") == asked["text"]
     long = " ".join(["The cat"] * 60)  # More pieces than the model reads.
     show(browser, tasks_address, "replaced_tokens", {"text": long})
@@ -321,18 +316,13 @@ NO_SCROLLING = "return document.documentElement.scrollWidth <= window.innerWidth
 @pytest.mark.parametrize("task", ["question_answering", "tagging", "multiple_choice"])
 def test_a_phone_needs_no_sideways_scrolling(phone, tasks_address, task):
     long = "https://example.org/" + "a" * 200
-    asked = {name: f"{text} {long}" for name, text in VIEWS[task].items()}
-    show(phone, tasks_address, task, asked)
+    show(phone, tasks_address, task, {name: f"{text} {long}" for name, text in VIEWS[task].items()})
     assert phone.run("return window.innerWidth") == 390
-    assert phone.run("return document.querySelector('#answer').innerText")
-    assert phone.run(NO_SCROLLING)
+    assert phone.text("#answer") and phone.run(NO_SCROLLING)
 
 
 def test_errors_are_words(phone, address):
-    phone.open(f"{address}#topics")
-    phone.wait("return document.querySelector('#field-text')")
-    phone.run("document.querySelector('#field-text').value = 'a'.repeat(1100000)")
-    phone.run("document.querySelector('#ask').click()")
+    ask(phone, address, "topics", {"text": "a" * 1_100_000})
     phone.wait("return !document.querySelector('#error').hidden")
     assert "--max_text_bytes" in phone.text("#error")
     assert phone.run(NO_SCROLLING)

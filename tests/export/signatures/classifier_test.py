@@ -1,7 +1,6 @@
 """A classifier's signatures: labels, pairs, tf.Examples."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from export.check_export import describe_signature
@@ -11,12 +10,7 @@ from export.signatures.classifier import expected
 from tests.export.conftest import loaded_as
 
 
-@pytest.fixture(scope="module")
-def classifier(signatures):
-    return signatures("classifier")
-
-
-def test_names_and_types_of_the_contract(classifier):
+def test_names_and_types_of_the_contract(signatures):
     answer = {
         "label": "string[?]",
         "label_id": "int32[?]",
@@ -24,7 +18,8 @@ def test_names_and_types_of_the_contract(classifier):
         "probabilities": "float32[?, 3]",
     }
     tokens = dict.fromkeys(("input_mask", "input_type_ids", "input_word_ids"), "int32[?, ?]")
-    assert {name: describe_signature(signature) for name, signature in classifier.items()} == {
+    found = {name: describe_signature(each) for name, each in signatures("classifier").items()}
+    assert found == {
         "serving_default": {"inputs": {"text": "string[?]"}, "outputs": answer},
         "text_pair": {"inputs": {"text_a": "string[?]", "text_b": "string[?]"}, "outputs": answer},
         "tokens": {"inputs": tokens, "outputs": answer},
@@ -35,31 +30,29 @@ def test_names_and_types_of_the_contract(classifier):
     }
 
 
-def test_label_is_the_most_probable_one(classifier):
-    answer = classifier["serving_default"](
-        text=tf.constant(["the cat", "a dog", "river water", ""])
-    )
+def test_label_is_the_most_probable_one(answers):
+    answer = answers("classifier", text=["the cat", "a dog", "river water", ""])
     best = np.argmax(answer["probabilities"], axis=1)
     np.testing.assert_array_equal(answer["label_id"], best)
-    labels = [label.decode() for label in answer["label"].numpy()]
+    labels = [label.decode() for label in answer["label"]]
     assert labels == [("red", "green", "blå")[index] for index in best]
     np.testing.assert_allclose(np.sum(answer["probabilities"], axis=1), 1, rtol=1e-5)
 
 
-def test_pairs_and_classify_equal_keras(exports, classifier):
+def test_pairs_and_classify_equal_keras(exports, answers):
     first, second = ["the cat", "a dog", "river"], ["looked at", "", "house " * 60]
     logits = exports.models["classifier"](
         encode_batch(exports.vocabulary, first, 48, second), training=False
     )
-    answer = classifier["text_pair"](text_a=tf.constant(first), text_b=tf.constant(second))
+    answer = answers("classifier", "text_pair", text_a=first, text_b=second)
     np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
     examples = [
         example_of({"text": a, "text_b": b}).SerializeToString() for a, b in zip(first, second)
     ]
     examples[1] = example_of({"text": first[1]}).SerializeToString()
-    answer = classifier["classify"](inputs=tf.constant(examples))
+    answer = answers("classifier", "classify", inputs=examples)
     np.testing.assert_allclose(answer["scores"], tf.nn.softmax(logits), atol=1e-5)
-    assert answer["classes"].numpy().tolist() == [[b"red", b"green", "blå".encode()]] * 3
+    assert answer["classes"].tolist() == [[b"red", b"green", "blå".encode()]] * 3
 
 
 def counting(inputs, training):

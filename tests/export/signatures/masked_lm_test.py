@@ -1,33 +1,16 @@
 """Masked words: what is filled in, and where there is nothing to fill."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from export.check_export import describe_signature
 from export.encoding import encode_masked_batch
 from export.signatures.masked_lm import expected
 from tests.export.conftest import loaded_as
 
 
-@pytest.fixture(scope="module")
-def masked_lm(signatures):
-    return signatures("masked_lm")
-
-
-def test_names_of_the_contract(masked_lm):
-    assert set(masked_lm) == {"serving_default", "tokens"}
-    assert set(describe_signature(masked_lm["tokens"])["inputs"]) == {
-        "input_mask", "input_type_ids", "input_word_ids", "masked_lm_positions",
-    }  # fmt: skip
-
-
-def test_masks_are_filled_as_keras_fills_them(exports, masked_lm):
+def test_masks_are_filled_as_keras_fills_them(exports, answers):
     texts = ["the [MASK] of [MASK].", "no mask", "[MASK] cat"]
-    answer = {
-        name: value.numpy()
-        for name, value in masked_lm["serving_default"](text=tf.constant(texts)).items()
-    }
+    answer = answers("masked_lm", text=texts)
     inputs = encode_masked_batch(exports.vocabulary, texts, 48)
     assert answer["num_masks"].tolist() == [2, 0, 1]
     assert all(len(value) == 3 for value in answer.values())
@@ -48,15 +31,9 @@ def test_masks_are_filled_as_keras_fills_them(exports, masked_lm):
     assert (answer["top_probabilities"][1] == 0).all()
 
 
-def test_texts_without_any_mask(masked_lm):
-    answer = masked_lm["serving_default"](text=tf.constant(["a", "b"]))
-    assert answer["top_ids"].shape == (2, 0, 5)
-    assert answer["num_masks"].numpy().tolist() == [0, 0]
-
-
-def test_a_mask_beyond_the_longest_sequence_is_not_counted(masked_lm):
-    answer = masked_lm["serving_default"](text=tf.constant(["[MASK] " + "cat " * 80 + "[MASK]"]))
-    assert answer["num_masks"].numpy().tolist() == [1]
+def test_a_mask_beyond_the_longest_sequence_is_not_counted(answers):
+    answer = answers("masked_lm", text=["[MASK] " + "cat " * 80 + "[MASK]"])
+    assert answer["num_masks"].tolist() == [1]
 
 
 def test_answers_of_a_masked_lm(vocabulary):

@@ -1,4 +1,4 @@
-"""The preprocessor before it is saved: padding, and a single segment.
+"""The preprocessor before it is saved: a single segment, and padding.
 
 Objects can be called once they are loaded; until then by `__call__`.
 """
@@ -12,16 +12,6 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from export.probes import TEXTS
 from export.signatures.preprocessor import PreprocessorModule, expected, pad_to_length
 from tests.export.conftest import loaded_as
-
-
-def test_padding_to_a_length():
-    inputs = {name: tf.ones([2, 3], tf.int32) for name in ("input_word_ids", "input_mask")}
-    padded = pad_to_length(inputs, 2, 5, pad_id=7)
-    np.testing.assert_array_equal(padded["input_word_ids"], [[1, 1, 1, 7, 7]] * 2)
-    np.testing.assert_array_equal(padded["input_mask"], [[1, 1, 1, 0, 0]] * 2)
-    np.testing.assert_array_equal(
-        pad_to_length(inputs, 2, tf.constant(3), 7)["input_mask"], [[1] * 3] * 2
-    )
 
 
 def test_a_single_segment(vocabulary):

@@ -166,8 +166,13 @@ def test_windows_are_those_of_finetuning(vocabulary):
     found = windows.make_windows(*ids, vocabulary, WINDOWS, 1)
     np.testing.assert_array_equal(found.rows, expected.question_numbers)
     np.testing.assert_array_equal(found.starts, expected.starts)
-    for name, value in expected.arrays(length=found.inputs["input_mask"].shape[1]).items():
-        np.testing.assert_array_equal(found.inputs[name], value, err_msg=name)
+    longest = found.inputs["input_mask"].shape[1]
+    assert longest == found.inputs["input_mask"].numpy().sum(axis=1).max()
+    for_beams = windows.make_windows(*ids, vocabulary, WINDOWS, longest + 4)
+    for inputs in (found.inputs, for_beams.inputs):
+        for name, value in expected.arrays(length=inputs["input_mask"].shape[1]).items():
+            np.testing.assert_array_equal(inputs[name], value, err_msg=name)
+    assert for_beams.inputs["input_mask"].shape[1] == longest + 4
 
 
 @settings(max_examples=30, deadline=None)
@@ -186,13 +191,10 @@ def test_a_piece_counts_where_it_has_most_context(vocabulary, pieces, room, stri
         np.testing.assert_array_equal(counted[row, : len(expected)], expected)
 
 
-def test_an_answer_above_the_threshold_is_none(signatures):
+def test_an_answer_above_the_threshold_is_none(answers):
     """The model's own threshold, and the answers there would be."""
     contexts = [text for text in CONTEXTS if text.strip(" \u200b\n")]
-    answer = signatures("question_answering")["serving_default"](
-        question=tf.constant(["who"] * len(contexts)), context=tf.constant(contexts)
-    )
-    found = {name: value.numpy() for name, value in answer.items()}
+    found = answers("question_answering", question=["who"] * len(contexts), context=contexts)
     refused = found["null_score"] > found["threshold"]
     for row, is_refused in enumerate(refused):
         if is_refused:
