@@ -28,37 +28,8 @@ def test_both_kinds_of_files(tiny_config, tmp_path, content):
             "unknown key 'hiden_size'. Did you mean 'hidden_size'?",
         ),
         ('{"vocab_size": -1}', "albert_config.json: vocab_size must be a positive integer, not -1"),
-    ],
-)
-def test_broken_files(tmp_path, content, message):
-    path = tmp_path / "albert_config.json"
-    path.write_text(content)
-    with pytest.raises(UserError, match=message):
-        AlbertConfig.from_json_file(str(path))
-
-
-def test_a_missing_file():
-    with pytest.raises(UserError, match="nowhere.json does not exist"):
-        AlbertConfig.from_json_file("nowhere.json")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(UserError, match="is a folder. Pass the albert_config.json in it"):
-        AlbertConfig.from_json_file(str(tmp_path))
-
-
-PROGRAMS = {
-    "albert_tf.convert": ["--input={t}/in", "--output={t}/out", "--format=native"],
-    "albert_tf.describe": ["--config_file={t}/in/config.json"],
-}
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
         ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 10,000, not 1000000000"),
-        ({"num_hidden_layers": 1e30}, "num_hidden_layers must be a positive integer, not 1e+30"),
+        ({"num_hidden_layers": 1e30}, "num_hidden_layers must be a positive integer, not 1e.30"),
         ({"vocab_size": 2**62}, "vocab_size must be at most 2,147,483,647, not 46116860184273"),
         ({"layer_norm_eps": math.inf}, "layer_norm_eps must be a positive number, not inf"),
         (b'{"model_type": "albert", "x": "\xff"}', "config.json is not UTF-8"),
@@ -66,19 +37,36 @@ PROGRAMS = {
         (b"[" + b"9" * 5000 + b"]", "config.json is not valid JSON: Exceeds the limit"),
         (100 << 20, "config.json has 104,857,600 bytes"),
     ],
-)  # fmt: skip
-def test_absurd_files_end_in_a_sentence(
-    result_of, tiny_config, tmp_path, program, content, message
-):
-    path = tmp_path / "in" / "config.json"
-    path.parent.mkdir()
+)
+def test_broken_files(tiny_config, tmp_path, content, message):
+    path = tmp_path / "albert_config.json"
     if isinstance(content, dict):
         path.write_text(json.dumps({**to_huggingface(tiny_config), **content}))
+    elif isinstance(content, str):
+        path.write_text(content)
     elif isinstance(content, bytes):
         path.write_bytes(content)
     else:
         with path.open("wb") as file:
             file.truncate(content)
-    result = result_of(program, *(each.format(t=tmp_path) for each in PROGRAMS[program]))
+    with pytest.raises(UserError, match=message):
+        AlbertConfig.from_json_file(str(path))
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(UserError, match="nowhere.json does not exist"):
+        AlbertConfig.from_json_file("nowhere.json")
+    with pytest.raises(UserError, match="is a folder. Pass the albert_config.json in it"):
+        AlbertConfig.from_json_file(str(tmp_path))
+
+
+@pytest.mark.parametrize("program", ["albert_tf.convert", "albert_tf.describe"])
+def test_a_broken_file_ends_in_a_sentence(result_of, tmp_path, program):
+    (tmp_path / "config.json").write_bytes(b'{"x":' * 100_000)
+    if program == "albert_tf.convert":
+        flags = (f"--input={tmp_path}", f"--output={tmp_path}/out", "--format=native")
+    else:
+        flags = (f"--config_file={tmp_path}/config.json",)
+    result = result_of(program, *flags)
     assert result.returncode == 2 and "Traceback" not in result.stderr
-    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert "is nested too deeply" in result.stderr and result.stderr.count("\n") == 1

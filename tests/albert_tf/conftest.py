@@ -46,6 +46,12 @@ def work(tmp_path_factory, small_corpus) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def labeled_texts(few_words) -> list[tuple[str, str]]:
+    """Twenty texts of 3 to 11 words, in the classes a and b by turns."""
+    return [(" ".join(few_words[i : i + 3 + i % 9]), "ab"[i % 2]) for i in range(20)]
+
+
 @pytest.fixture
 def pretraining_command(work, tmp_path):
     """Flags -> what Python is given for a short run in tmp_path / "run"; other flags by name, those
@@ -80,6 +86,20 @@ def pretrain(result_of, pretraining_command, fast_choice):
     def run(*flags: str, **others: object) -> subprocess.CompletedProcess:
         _, module, *arguments = pretraining_command(**others)
         return result_of(module, *arguments, *flags)
+
+    return run
+
+
+@pytest.fixture
+def program(result_of, fast_choice):
+    """(module of albert_tf, **flags) -> exit code, stdout and stderr in this process; None: no
+    such flag.
+    """
+
+    def run(module: str, **flags: object) -> tuple[int, str, str]:
+        given = [f"--{name}={value}" for name, value in flags.items() if value is not None]
+        found = result_of(f"albert_tf.{module}", *given)
+        return found.returncode, found.stdout, found.stderr
 
     return run
 

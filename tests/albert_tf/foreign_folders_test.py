@@ -45,18 +45,15 @@ def read(folder: Path, name: str) -> dict:
 @pytest.mark.parametrize("make", [AlbertClassifier, AlbertTokenClassifier])
 def test_class_names_survive_every_conversion(convert, tiny_config, tmp_path, make):
     huggingface.save(make(tiny_config, 3), str(tmp_path / "first"), NAMES)
-    steps = [("first", "huggingface"), ("huggingface", "native"), ("native", "last")]
-    for before, after in steps:
-        kind = "huggingface" if after == "last" else after
+    for before, after in (("first", "native"), ("native", "huggingface")):
         result = convert(
-            f"--input={tmp_path / before}", f"--output={tmp_path / after}", f"--format={kind}"
+            f"--input={tmp_path / before}", f"--output={tmp_path / after}", f"--format={after}"
         )
         assert result.returncode == 0, result.stderr
     assert read(tmp_path / "native", "model.json")["labels"] == NAMES
-    for name in ("huggingface", "last"):
-        config = read(tmp_path / name, "config.json")
-        assert config["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
-        assert config["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
+    config = read(tmp_path / "huggingface", "config.json")
+    assert config["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+    assert config["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
 
 
 def test_names_without_a_place_are_said(convert, tiny_config, tmp_path):
@@ -169,8 +166,9 @@ def test_adapters_are_refused(convert, tiny_config, tmp_path, name):
     assert result.returncode == 2 and f"holds {name}, of an adapter" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["native", "huggingface", "google"])
-@pytest.mark.parametrize("number", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("native", np.nan), ("huggingface", np.inf), ("google", np.nan)]
+)
 def test_numbers_that_are_not_finite_are_refused(convert, tiny_config, tmp_path, kind, number):
     model, folder = AlbertPretrainer(tiny_config), tmp_path / "in"
     if kind != "huggingface":  # There `save` refuses infinities.
@@ -205,34 +203,21 @@ def test_outputs_that_are_not_finite_are_said(convert, tiny_config, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def flipped(content: bytes) -> bytes:
-    """The bytes with all bits of every seventh one changed."""
-    return bytes(byte ^ 255 if place % 7 == 3 else byte for place, byte in enumerate(content))
-
-
-DAMAGES = {
-    "empty": lambda content: b"",
-    "half": lambda content: content[: len(content) // 2],
-    "flipped": flipped,
-    "NUL": lambda content: bytes(len(content)),
-    "random": lambda content: np.random.default_rng(0).bytes(len(content)),
-    "a text": lambda content: b"A text that is no vocabulary.\n" * 90,
-}
-
-
-@pytest.mark.parametrize("kind", ["native", "huggingface", "google"])
-@pytest.mark.parametrize("name", ["spiece.model", "vocab.txt"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("native", "spiece.model"), ("huggingface", "vocab.txt"), ("google", "spiece.model")],
+)
 def test_a_vocabulary_is_read_before_it_is_copied(convert, tiny_config, tmp_path, kind, name):
-    """To every format; also one that lies elsewhere."""
+    """To every format."""
     good = VOCABULARIES[name].read_bytes()
     pieces = load_tokenizer(str(VOCABULARIES[name])).vocab_size
     folder = tmp_path / "in"
     huggingface.save(AlbertEncoder(tiny_config.replace(vocab_size=pieces + 9)), str(folder))
     arguments = [f"--input={folder}", f"--output={tmp_path}/out", f"--format={kind}"]
-    for damage, change in DAMAGES.items():
-        (folder / name).write_bytes(change(good))
+    for damaged in (b"", good[: len(good) // 2], b"A text that is no vocabulary.\n" * 90):
+        (folder / name).write_bytes(damaged)
         result = convert(*arguments)
-        assert result.returncode == 2 and name in result.stderr, damage
+        assert result.returncode == 2 and name in result.stderr, damaged[:20]
         assert "Traceback" not in result.stderr and not (tmp_path / "out").exists()
     (folder / name).write_bytes(good)
     result = convert(*arguments)
@@ -240,16 +225,10 @@ def test_a_vocabulary_is_read_before_it_is_copied(convert, tiny_config, tmp_path
     assert next((tmp_path / "out").glob(f"*{Path(name).suffix}")).read_bytes() == good
 
 
-@pytest.mark.parametrize(("vocab_size", "code"), [(999, 2), (1000, 0), (1100, 0), (1200, 2)])
-def test_a_vocabulary_of_another_size(convert, tiny_config, tmp_path, vocab_size, code):
-    huggingface.save(
-        AlbertEncoder(tiny_config.replace(vocab_size=vocab_size)), str(tmp_path / "in")
-    )
-    vocab_file = VOCABULARIES["spiece.model"]
-    result = convert(
-        f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=huggingface",
-        f"--vocab_file={vocab_file}",
-    )  # fmt: skip
-    assert result.returncode == code
-    if code:
-        assert f"has 1000 pieces, and the model's vocab_size is {vocab_size}" in result.stderr
+def test_a_vocabulary_of_another_size(convert, tiny_config, tmp_path):
+    """One that lies elsewhere is compared with the model, too."""
+    huggingface.save(AlbertEncoder(tiny_config.replace(vocab_size=1200)), str(tmp_path / "in"))
+    given = (f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=huggingface")
+    result = convert(*given, f"--vocab_file={VOCABULARIES['spiece.model']}")
+    assert result.returncode == 2
+    assert "has 1000 pieces, and the model's vocab_size is 1200" in result.stderr

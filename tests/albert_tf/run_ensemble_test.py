@@ -14,7 +14,6 @@ import pytest
 from albert_tf.finetuning.runs.stored_outputs import read_outputs, write_outputs
 from albert_tf.finetuning.tasks.averaging import mean_probabilities
 from albert_tf.finetuning.tasks.table import TASKS
-from data_pipeline.files import atomic_files
 from tests.finetuning_files import (
     ASKED,
     IMPOSSIBLE,
@@ -58,7 +57,7 @@ def training_flags(work, data, files) -> list[str]:
         f"--train_file={data / 'train.tsv'}",
         f"--config_file={work / 'config.json'}",
         f"--vocab_file={work / 'vocabulary' / 'spiece.model'}",
-        *("--max_seq_length=16", "--train_batch_size=8", "--num_train_steps=4", "--eval_steps=2"),
+        *("--max_seq_length=16", "--train_batch_size=4", "--num_train_steps=2", "--eval_steps=1"),
         *("--learning_rate=0.01", "--fast=off", "--distribution=one_device"),
     ]
 
@@ -83,7 +82,7 @@ def test_seeds_then_an_ensemble(call, result_of, training_flags, files, data, tm
     assert sorted(run["seed"] for run in table["runs"]) == [0, 1]
 
     _a_run_of_a_series_is_like_any_other(call, training_flags, series, tmp_path)
-    _what_is_finished_is_not_run_again(call, result_of, training_flags, series)
+    _what_is_finished_is_not_run_again(call, training_flags, series)
     _prediction_finds_the_best_run(call, data, series, table)
     _all_members(call, files, series, tmp_path)
     _files_without_labels(call, data, files, series, tmp_path)
@@ -100,14 +99,11 @@ def _a_run_of_a_series_is_like_any_other(call, training_flags, series, tmp_path)
     assert {**flags[0], **of_the_folder} == {**flags[1], **of_the_folder}
 
 
-def _what_is_finished_is_not_run_again(call, result_of, training_flags, series) -> None:
+def _what_is_finished_is_not_run_again(call, training_flags, series) -> None:
     before = (series / "seed-0" / "results.json").stat().st_mtime_ns
     shown = call(PROGRAM, *training_flags, "--seeds=2", f"--output_dir={series}")
     assert shown.count("Finished before") == 2 and "Fine-tuning" not in shown
     assert (series / "seed-0" / "results.json").stat().st_mtime_ns == before
-    other = [*training_flags, "--learning_rate=0.02", "--seeds=2", f"--output_dir={series}"]
-    result = result_of(PROGRAM, *other)
-    assert result.returncode == 2 and "--learning_rate was 0.01 and is 0.02" in result.stderr
 
 
 def _prediction_finds_the_best_run(call, data, series, table) -> None:
@@ -202,43 +198,27 @@ def _wrong_members(result_of, files, series, tmp_path) -> None:
         assert words in complaint(*files, runs)
     write_outputs(path, {"logits": kept["logits"][:5]}, about)
     assert "arrays of the shapes" in complaint(*files, runs)
-    atomic_files.write_bytes(path, b"PK no archive")
-    assert "dev.best.npz is damaged" in complaint(*files, runs)
 
 
-def test_a_flat_run_of_a_search_is_made_again(
-    call, result_of, training_flags, tmp_path, monkeypatch
-):
-    """The table says so; and what no flag can have is refused."""
+def test_a_flat_run_of_a_search_is_made_again(call, training_flags, tmp_path, monkeypatch):
+    """The table says so."""
     monkeypatch.setattr(
         "albert_tf.finetuning.runs.attempts.nothing_learned",
         lambda results: "It is flat." if results[0].seed == 5 else None,
     )
     output = tmp_path / "search"
     flags = [*training_flags, "--seed=5", "--retries=2", f"--output_dir={output}"]
-    shown = call(PROGRAM, *flags, "--search=num_train_steps=2")
+    shown = call(PROGRAM, *flags, "--search=num_train_steps=1")
     assert "HAS LEARNED NOTHING. It is flat." in shown
-    point = output / "num_train_steps=2"
+    point = output / "num_train_steps=1"
     results = {path.name: path / "results.json" for path in point.iterdir()}
     seeds = {
         name: json.loads(path.read_text())["results"][0]["seed"] for name, path in results.items()
     }
     assert seeds == {"seed-5": 1005, "seed-5.attempt-1": 5}
     (run,) = json.loads((output / "seeds.json").read_text())["runs"]
-    assert (run["attempts"], run["seed"], run["values"]) == (2, 1005, {"num_train_steps": 2})
-    assert run["folder"] == "num_train_steps=2/seed-5"
-
-    for search, words in (
-        ("learning_rate", "should be a flag that is a number"),
-        ("task=1", "should be a flag that is a number"),
-        ("seed=1,2", "should be a flag that is a number"),
-        ("learning_rate=1;learning_rate=2", "once"),
-        ("learning_rate=1,x", "expected a finite number"),
-        ("train_batch_size=0", "expected an integer from 1"),
-        ("learning_rate=0.10,0.1", "names a value twice"),
-    ):
-        result = result_of(PROGRAM, *flags, f"--search={search}")
-        assert result.returncode == 2 and words in result.stderr, search
+    assert (run["attempts"], run["seed"], run["values"]) == (2, 1005, {"num_train_steps": 1})
+    assert run["folder"] == "num_train_steps=1/seed-5"
 
 
 @pytest.fixture

@@ -14,12 +14,9 @@ from albert_tf.finetuning.finetuned import load_finetuned, predict
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from albert_tf.finetuning.tasks.texts import ClassificationTask
-from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.finetuning.training_examples import make_examples
 from albert_tf.metrics import SCORERS
 from albert_tf.models import AlbertClassifier
-from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
-from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from tests.bert_family_test import GOLDENS
 from tests.conformance_cases import SMALLEST
@@ -59,30 +56,17 @@ def test_every_form_of_task(name, few_words, vocab_file):
 
 
 @pytest.fixture
-def train(small_model, small_splits, vocab_file, one_device, tmp_path):
-    """(name, teacher's settings, steps, **settings) -> the results of a run in tmp_path / name."""
-
-    def run(name, distillation=None, steps=4, **settings):
-        fields = {"learning_rate": 0.01, "train_batch_size": 4, "num_train_steps": steps}
-        fields |= {"vocab_file": vocab_file, "lengths": LengthSettings(32), "seed": 5, **settings}
-        folder = str(tmp_path / name)
-
-        def run_settings(recipe):
-            optimizer = OptimizerSettings("adamw", recipe.learning_rate)
-            loop = LoopSettings(steps, steps_per_loop=2, checkpoint_steps=2, eval_steps=2)
-            return RunSettings(folder, optimizer, loop, eval_batch_size=4)
-
-        data, settings = TaskData(splits=small_splits), FineTuningSettings(**fields)
-        start = InitialModel(config_file=small_model.config_file)
-        return finetune(start, TASK, data, folder, settings, one_device, run_settings, distillation)
-
-    return run
+def train(tune, small_splits):
+    """(name, teacher's settings, **settings) -> the results of a run in tmp_path / name."""
+    return lambda name, teacher=None, **settings: tune(
+        name, TASK, small_splits, teacher=teacher, **settings
+    )
 
 
 @pytest.fixture
 def teacher(train, tmp_path, small_splits, one_device):
     """The folder of a run that has answered its training examples."""
-    train("teacher", steps=2)
+    train("teacher")
     found = load_finetuned(str(tmp_path / "teacher" / "model"), TASK, one_device)
     predict(found, TaskData(splits=small_splits), ["train"], 4, str(tmp_path / "teacher"))
     return tmp_path / "teacher"
@@ -92,7 +76,8 @@ def teacher(train, tmp_path, small_splits, one_device):
 def test_a_run_goes_on_with_the_same_bits(train, teacher, tmp_path, capsys):
     """With dropout, and with the layer that is learned besides; the model folder lacks that."""
     terms = ("logits:2", "labels", "hidden:0.5", "relations:1")
-    again = functools.partial(train, "run", Distillation(str(teacher), terms, 3.0))
+    distillation = Distillation(str(teacher), terms, 3.0)
+    again = functools.partial(train, "run", distillation, num_train_steps=4)
     first = again()
     shown = capsys.readouterr().out
     assert f"{teacher} (AlbertClassifier)\n" in shown and "depends on the teacher" in shown
@@ -104,19 +89,24 @@ def test_a_run_goes_on_with_the_same_bits(train, teacher, tmp_path, capsys):
         (Distillation(str(teacher), terms), "temperature was 3.0 and is 2.0"),
     ):
         with pytest.raises(UserError, match=message):
-            train("run", other)
+            train("run", other, num_train_steps=4)
 
 
 @pytest.mark.usefixtures("eager")
-def test_stored_answers_and_a_teacher_of_another_family(train, teacher, tmp_path, capsys):
+def test_stored_answers_and_a_teacher_of_another_family(
+    train, teacher, small_splits, tmp_path, capsys
+):
     """A run's outputs, the table of its predictions, and a BERT that transformers made."""
     outputs, table = f"{teacher}/outputs", f"{teacher}/predictions/mine_train.tsv"
     for name, source in (("outputs", outputs), ("table", table)):
-        train(name, Distillation(source), steps=2, learning_rate=0.001)
+        train(name, Distillation(source), learning_rate=0.001)
     check_tensors(tmp_path / "outputs" / LAST, tmp_path / "table" / LAST, 1e-3)
     assert f"{table} (stored)" in capsys.readouterr().out
-    train("bert", Distillation(BERT, ("relations", "labels")), steps=2)
+    train("bert", Distillation(BERT, ("relations", "labels")))
     assert f"{BERT} (AlbertEncoder)" in capsys.readouterr().out
+    small_splits["train"].examples.pop()
+    with pytest.raises(UserError, match="has answered other examples, or with other classes"):
+        train("run", Distillation(outputs))
 
 
 def examples_of(task, few_words, vocab_file):
@@ -208,10 +198,3 @@ def test_teachers_that_do_not_fit(
 def test_settings_that_mean_nothing(values, message):
     with pytest.raises(UserError, match=message):
         Distillation(**values)
-
-
-@pytest.mark.usefixtures("eager")
-def test_answers_to_other_examples(train, teacher, small_splits):
-    small_splits["train"].examples.pop()
-    with pytest.raises(UserError, match="has answered other examples, or with other classes"):
-        train("run", Distillation(f"{teacher}/outputs"))

@@ -1,5 +1,7 @@
 """Outputs on a whole split, on one device and two, and their scores."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -50,17 +52,8 @@ def test_outputs_for_pieces_are_filled_up(features, config, one_device):
     with one_device.strategy.scope():
         model = AlbertSpanLabeler(config)
     names = ("start_logits", "end_logits")
-    found = Predictor(
-        model,
-        features.__class__(
-            **{
-                **{name: getattr(features, name) for name in features.__dataclass_fields__},
-                "max_seq_length": 40,
-                "sequence_outputs": names,
-            }
-        ),
-        3,
-    )()
+    longer = dataclasses.replace(features, max_seq_length=40, sequence_outputs=names)
+    found = Predictor(model, longer, 3)()
     expected = model(features.batch(np.arange(9), 32))
     for name in names:
         assert found[name].shape == (9, 40)

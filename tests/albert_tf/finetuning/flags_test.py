@@ -79,10 +79,9 @@ def test_files_and_columns_of_ones_own(given, tmp_path):
     assert (example.text_a, example.text_b, example.label) == ("a", "b", 1.5)
 
 
-@pytest.mark.parametrize("name", ["text_column", "pair_column", "label_column"])
-def test_a_benchmark_knows_its_columns(given, name):
-    given(task="cola", **{name: "text"})
-    message = f"--{name} means nothing to --task=cola.* use --task=tsv or --task=regression"
+def test_a_benchmark_knows_its_columns(given):
+    given(task="cola", pair_column="text")
+    message = "--pair_column means nothing to --task=cola.* use --task=tsv or --task=regression"
     with pytest.raises(UserError, match=message):
         finetuning_flags.task()
 
@@ -112,6 +111,26 @@ def test_lengths_that_are_not_used(given, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ("learning_rate", "should be a flag that is a number"),
+        ("task=1", "should be a flag that is a number"),
+        ("seed=1,2", "should be a flag that is a number"),
+        ("learning_rate=1;learning_rate=2", "once"),
+        ("learning_rate=1,x", "expected a finite number"),
+        ("train_batch_size=0", "expected an integer from 1"),
+        ("learning_rate=0.10,0.1", "names a value twice"),
+        ("doc_stride=32,64", "--doc_stride means nothing to --task=rte"),
+        ("num_train_epochs=2,4;num_train_steps=5", "num_train_steps are both the length"),
+    ],
+)
+def test_searches_that_are_refused(given, search, message):
+    given(task="rte", search=search)
+    with pytest.raises(UserError, match=message):
+        finetuning_flags.series()
+
+
 def test_a_search_for_what_does_nothing(given):
     given(task="rte", search="muon_momentum=0.8,0.9")
     (variant, _) = finetuning_flags.series()
@@ -132,12 +151,6 @@ def test_a_search_counts_before_a_recipe(given, monkeypatch):
             settings = finetuning_flags.settings()
             found.append((settings.num_train_epochs, settings.num_train_steps))
     assert found == [(2, None), (4, None)] and FLAGS.num_train_steps == 800
-    given(task="rte", search="num_train_epochs=2,4;num_train_steps=5")
-    with pytest.raises(UserError, match="num_train_epochs and num_train_steps are both the length"):
-        finetuning_flags.series()
-    given(task="rte", search="doc_stride=32,64")
-    with pytest.raises(UserError, match="--doc_stride means nothing to --task=rte"):
-        finetuning_flags.series()
     # The proportion is the user's, the number of updates that of a flag file.
     monkeypatch.setattr("sys.argv", ["program", "--warmup_proportion=0.3"])
     given(task="rte", warmup_proportion=0.3, num_warmup_steps=200)

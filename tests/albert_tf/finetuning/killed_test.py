@@ -83,13 +83,12 @@ def run(quick_python) -> Callable[..., None]:
 
 
 @pytest.fixture(scope="module")
-def flags(tmp_path_factory, few_words, work) -> list[str]:
+def flags(tmp_path_factory, labeled_texts, work) -> list[str]:
     """Those of a run of six updates with dropout, evaluated after every second, on two batches;
     checkpoints before and after.
     """
     data = tmp_path_factory.mktemp("data")
-    texts = [" ".join(few_words[i : i + 3 + i % 9]) for i in range(20)]
-    rows = [f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(texts)]
+    rows = [f"{text}\t{label}\n" for text, label in labeled_texts]
     for name, part in (("train", rows), ("dev", rows[3:10])):
         (data / f"{name}.tsv").write_text("text\tlabel\n" + "".join(part), encoding="utf-8")
     values = six_updates(data, work)

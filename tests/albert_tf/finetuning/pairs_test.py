@@ -12,16 +12,14 @@ from albert_tf import SentenceEmbedder
 from albert_tf.checkpoints import native
 from albert_tf.distillation.teacher import Distillation
 from albert_tf.errors import UserError
-from albert_tf.finetuning import FineTuningSettings, TaskData, finetune
+from albert_tf.finetuning import TaskData
 from albert_tf.finetuning.finetuned import load_finetuned, predict
 from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
 from albert_tf.finetuning.runs.run_files import outputs_path
 from albert_tf.finetuning.runs.stored_outputs import read_outputs
 from albert_tf.finetuning.tasks.table import TASKS, Pairs, own_pairs
-from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from data_pipeline import read_dataset
-from data_pipeline.finetuning.features import LengthSettings
 from export.tasks import export_model
 from tests.finetuning_files import read_answers
 from tests.run_results import check_goes_on, check_tensors
@@ -41,27 +39,14 @@ def rows(few_words):
 
 
 @pytest.fixture
-def train(small_model, vocab_file, one_device, tmp_path, rows):
-    """(name, columns to train on and to be scored by, devices, teacher) -> the only result."""
+def train(tune, rows):
+    """(name, columns to train on and to be scored by, dropout, **settings) -> the only result."""
 
-    def run(name, training, dev=PAIRS, devices=one_device, teacher=None, dropout=0.0, parts=1):
-        folder = str(tmp_path / name)
-        settings = FineTuningSettings(
-            train_batch_size=4, num_train_steps=4, vocab_file=vocab_file, seed=5,
-            lengths=LengthSettings(32), hidden_dropout=dropout, attention_dropout=dropout,
-        )  # fmt: skip
-
-        def run_settings(recipe):
-            loop = LoopSettings(4, steps_per_loop=2, checkpoint_steps=2, eval_steps=2)
-            optimizer = OptimizerSettings("adamw", 0.002)
-            return RunSettings(folder, optimizer, loop, parts, eval_batch_size=4)
-
+    def run(name, training, dev=PAIRS, dropout=0.0, **settings):
         columns = {"train": training, "dev": dev}
         splits = {split: read_dataset(rows, split, **named) for split, named in columns.items()}
-        (result,) = finetune(
-            small_model, "pairs", TaskData(splits=splits), folder, settings, devices, run_settings,
-            teacher and Distillation(teacher),
-        )  # fmt: skip
+        settings |= {"hidden_dropout": dropout, "attention_dropout": dropout}
+        (result,) = tune(name, "pairs", splits, learning_rate=0.002, **settings)
         return result
 
     return run
@@ -69,20 +54,22 @@ def train(small_model, vocab_file, one_device, tmp_path, rows):
 
 @pytest.mark.usefixtures("eager")
 def test_single_texts_hidden_anew_in_every_update_go_on_with_the_same_bits(train, tmp_path):
-    again = functools.partial(train, "run", {"label": None}, dropout=0.1)
+    again = functools.partial(train, "run", {"label": None}, dropout=0.1, num_train_steps=4)
     first = again()
     assert first.key == "mean_reciprocal_rank" and 0 < first.best.metrics[first.key] <= 1
     check_goes_on(again, first, tmp_path / "run")
     kept = native.read_metadata(str(tmp_path / "run" / "model"))
     assert (kept["pair_loss"], kept["text_mask_prob"]) == ("in_batch", 0.3)
     with pytest.raises(UserError, match="pair_loss was|text_mask_prob was|examples was"):
-        train("run", PAIRS, dropout=0.1)
+        train("run", PAIRS, dropout=0.1, num_train_steps=4)
 
 
+@pytest.mark.table
 def test_labels_on_two_devices_as_on_one(train, tmp_path, two_devices, eagerly):
     with eagerly():
         assert train("one", NUMBERS, NUMBERS).key == "spearman"
-    train("two", NUMBERS, NUMBERS, Devices(two_devices, packed=True, is_fast=False))
+    devices = Devices(two_devices, packed=True, is_fast=False)
+    train("two", NUMBERS, NUMBERS, devices=devices)
     check_tensors(tmp_path / "two" / LAST, tmp_path / "one" / LAST, 1e-5)
 
 
@@ -129,4 +116,4 @@ def test_the_folder_is_an_embedder_and_is_exported(train, tmp_path, rows, one_de
 
 def test_a_teacher_is_refused(train):
     with pytest.raises(UserError, match="--teacher=large: --task=pairs trains vectors"):
-        train("run", PAIRS, teacher="large")
+        train("run", PAIRS, teacher=Distillation("large"))

@@ -61,15 +61,15 @@ def test_averages_of_two_replicas(tiny_config, two_devices, pretraining_data, ki
 
 @pytest.fixture
 def experiment(tiny_config, pretraining_data, new_experiment):
-    """(folder, ema_decay=0.5) -> an experiment of four updates."""
+    """(folder, ema_decay=0.5) -> an experiment of two updates."""
 
-    def make(folder: str, ema_decay: float = 0.5, last: int = 4, **loop) -> Experiment:
+    def make(folder: str, ema_decay: float = 0.5, last: int = 2, **loop) -> Experiment:
         keras.utils.set_random_seed(1)
         found = new_experiment(
             tiny_config,
             folder,
             OptimizerSettings("lamb", 0.01, schedule="wsd", decay_share=0.0, ema_decay=ema_decay),
-            LoopSettings(last, steps_per_loop=1, eval_steps=2, checkpoint_steps=2, **loop),
+            LoopSettings(last, steps_per_loop=1, eval_steps=1, checkpoint_steps=1, **loop),
         )
         task, held_out = found.objective, pretraining_data(1000).take(2)
         return dataclasses.replace(found, evaluator=Evaluator([(task, held_out)], ONE_DEVICE))
@@ -88,7 +88,7 @@ def test_a_run_evaluates_and_saves_averages(experiment, tmp_path):
     data = found.evaluator._parts[0][1]
     of_saved = Stepper(PretrainingObjective(saved), None, ONE_DEVICE).evaluate(data)
     assert of_saved["loss"] == pytest.approx(metrics["loss"], rel=1e-6)
-    run_experiment(experiment("parts", last=2))
+    run_experiment(experiment("parts", last=1))
     run_experiment(experiment("parts"))
     weights = f"last/{native.WEIGHTS_PREFIX}"
     check_tensors(tmp_path / "parts" / weights, tmp_path / "run" / weights)
@@ -99,7 +99,7 @@ def test_a_run_evaluates_and_saves_averages(experiment, tmp_path):
 def test_averages_come_and_go_on_request(experiment, tmp_path, capsys):
     """Where they go, training is as if they had never been. New ones begin with the weights."""
     for name, decay in (("on", 0.5), ("off", 0.0)):
-        run_experiment(experiment(name, decay, last=2))
+        run_experiment(experiment(name, decay, last=1))
         with pytest.raises(UserError, match="have averages of the weights, or lack them"):
             run_experiment(experiment(name, 0.5 - decay))
         capsys.readouterr()
@@ -108,7 +108,7 @@ def test_averages_come_and_go_on_request(experiment, tmp_path, capsys):
         assert ("moments start at zero" in shown) is (name == "off")
         shutil.rmtree(tmp_path / name / "last")
     run_experiment(experiment("plain", 0.0))
-    step = "checkpoints/step-4"
+    step = "checkpoints/step-2"
     check_tensors(tmp_path / "on" / step, tmp_path / "plain" / step)
 
 

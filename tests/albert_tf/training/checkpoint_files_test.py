@@ -31,11 +31,6 @@ def names(folder) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_paths():
-    assert checkpoint_files.checkpoints_dir("runs/a") == "runs/a/checkpoints"
-    assert checkpoint_files.path_of("runs/a/checkpoints", 10) == "runs/a/checkpoints/step-10"
-
-
 def test_steps_are_told_by_names(tmp_path):
     assert checkpoint_files.find(str(tmp_path / "none")) == []
     checkpoint(tmp_path, 20)
@@ -92,24 +87,17 @@ def test_the_index_gets_its_name_last_when_all_is_safe(tmp_path, monkeypatch):
 
 
 def test_the_oldest_are_removed(tmp_path):
-    for step in (1, 2, 30, 4):
+    """By their whole number, not by its first digits."""
+    for step in (1, 2, 30, 10):
         checkpoint(tmp_path, step)
-    unfinished(tmp_path, 5)
-    checkpoint_files.publish(str(tmp_path), 5, keep=3)  # 30 could not be read.
-    assert checkpoint_files.find(str(tmp_path)) == [2, 4, 5]
+    unfinished(tmp_path, 11)
+    checkpoint_files.publish(str(tmp_path), 11, keep=3)  # 30 could not be read.
+    assert checkpoint_files.find(str(tmp_path)) == [2, 10, 11]
     lines = (tmp_path / "checkpoint").read_text().splitlines()
     assert lines == [
-        'model_checkpoint_path: "step-5"',
-        *(f'all_model_checkpoint_paths: "step-{step}"' for step in (2, 4, 5)),
+        'model_checkpoint_path: "step-11"',
+        *(f'all_model_checkpoint_paths: "step-{step}"' for step in (2, 10, 11)),
     ]
-
-
-def test_a_checkpoint_of_a_longer_number_is_another(tmp_path):
-    checkpoint(tmp_path, 1)
-    checkpoint(tmp_path, 10)
-    unfinished(tmp_path, 11)
-    checkpoint_files.publish(str(tmp_path), 11, keep=2)
-    assert checkpoint_files.find(str(tmp_path)) == [10, 11]
 
 
 def test_an_index_is_removed_first(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from albert_tf.training.report.metrics_file import read_metrics
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
 
+@pytest.mark.usefixtures("eager")
 def test_both_sentence_objectives(tiny_config, pretraining_data):
     """Each on its own data; the figures of the words are the first's."""
     model = AlbertPretrainer(tiny_config)

@@ -107,10 +107,6 @@ def test_values_that_flags_allow(parse, name, allowed, refused):
             parse(f"--{name}={value}")
 
 
-def test_a_run_has_a_folder(parse):
-    assert [flag.name for flag in flags.defined() if flag.required] == ["output_dir"]
-
-
 def test_defaults_of_a_binary(parse):
     parse()
     found = (FLAGS.optimizer, FLAGS.learning_rate, FLAGS.train_batch_size, FLAGS.mode, FLAGS.seed)

@@ -15,11 +15,10 @@ from albert_tf.training.optimizers import (
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
-@pytest.mark.parametrize("given, expected", [(0.0, None), (0.5, 0.5)])
-def test_a_clipnorm_of_zero_turns_clipping_off(tiny_config, optimizer, given, expected):
-    settings = OptimizerSettings(optimizer, 0.1, 1, global_clipnorm=given)
+def test_a_clipnorm_of_zero_turns_clipping_off(tiny_config, optimizer):
+    settings = OptimizerSettings(optimizer, 0.1, 1, global_clipnorm=0.0)
     made = make_optimizer(settings, tiny_config, 10)
-    assert made.global_clipnorm == expected
+    assert made.global_clipnorm is None
     variable = tf.Variable([3.0, 4.0])
     made.apply_gradients([(tf.constant([30.0, 40.0]), variable)])
     assert bool(tf.reduce_all(tf.math.is_finite(variable)))

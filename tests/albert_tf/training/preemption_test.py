@@ -13,35 +13,21 @@ from albert_tf.training.preemption import Preempted, StopRequest
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
 
-def test_the_exit_code_asks_for_another_try():
-    assert preemption.EXIT_CODE == os.EX_TEMPFAIL
-
-
 @pytest.mark.parametrize(
-    ("last_saved", "message"),
+    ("last_saved", "number", "code", "message"),
     [
-        (7, "stopped by SIGTERM at step 7; run the same command to go on"),
-        (4, "step 7, which was left out .* the newest checkpoint is of step 4; run the same"),
-        (0, "step 7, which was left out .* there is no checkpoint yet; run the same"),
+        (7, signal.SIGTERM, 75, "stopped by SIGTERM at step 7; run the same command to go on"),
+        (4, signal.SIGTERM, 75, "left out .* the newest checkpoint is of step 4; run the same"),
+        (0, signal.SIGTERM, 75, "left out .* there is no checkpoint yet; run the same"),
+        (7, signal.SIGINT, 130, "stopped by Ctrl-C at step 7; run"),
+        (7, None, 75, "stopped by a signal to another worker at step 7; run"),
     ],
 )
-def test_what_is_said_at_the_end(last_saved, message):
-    error = Preempted(7, last_saved)
-    assert (error.step, error.last_saved) == (7, last_saved)
+def test_what_is_said_at_the_end(last_saved, number, code, message):
+    error = Preempted(7, last_saved, number)
+    assert (error.step, error.last_saved, error.exit_code) == (7, last_saved, code)
     with pytest.raises(Preempted, match=message):
         raise error
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "message"),
-    [
-        (signal.SIGINT, 130, "stopped by Ctrl-C at step 7; run"),
-        (None, 75, "stopped by a signal to another worker at step 7; run"),
-    ],
-)
-def test_what_is_said_of_other_signals(number, code, message):
-    error = Preempted(7, 7, number)
-    assert error.exit_code == code and message in str(error)
 
 
 def test_a_signal_is_remembered_and_the_handler_put_back():

@@ -69,11 +69,6 @@ def test_what_an_older_run_did_not_record_is_not_compared(tiny_config, tmp_path)
         prepare(tiny_config, tmp_path, segments="dynamic")
 
 
-def test_a_folder_without_a_run(tmp_path):
-    with pytest.raises(UserError, match="holds no run"):
-        run_folder.read(str(tmp_path))
-
-
 def test_folders_that_cannot_be_used(tiny_config, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file is a file. Name a folder"):
@@ -110,16 +105,6 @@ def test_a_deleted_run_is_one_to_the_last(tmp_path, tiny_config, monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "remove", note)
     prepare(tiny_config, tmp_path, overwrite=True)
     assert removed[-1] == "run.json" and "run.lock" not in removed and len(removed) == 4
-
-
-def test_the_newest_checkpoint_is_recorded(tiny_config, tmp_path):
-    prepare(tiny_config, tmp_path)
-    (tmp_path / "checkpoints").mkdir()
-    for step in (3, 20):
-        (tmp_path / "checkpoints" / f"step-{step}.index").touch()
-    prepare(tiny_config, tmp_path)
-    start = json.loads((tmp_path / "starts" / "0002.json").read_text())
-    assert start["newest_checkpoint"] == 20
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,14 @@ def test_each_start_is_kept(start, save, tmp_path):
     save(4)
     with pytest.raises(UserError):
         start(optimizer="adamw")
+    start(learning_rate=0.3)
     folder = tmp_path / "run"
-    starts = {path.name: json.loads(path.read_text()) for path in (folder / "starts").iterdir()}
-    assert sorted(starts) == ["0001.json", "0002.json"]
-    rates = [starts[name]["flags"]["learning_rate"] for name in sorted(starts)]
-    assert rates == [0.1, 0.2] and starts["0001.json"]["newest_checkpoint"] == 0
+    starts = [json.loads(path.read_text()) for path in sorted((folder / "starts").iterdir())]
+    assert [each["flags"]["learning_rate"] for each in starts] == [0.1, 0.2, 0.3]
+    assert [each["newest_checkpoint"] for each in starts] == [0, 0, 4]
     last = json.loads((folder / "flags.json").read_text())
     del last["sha256"]
-    assert last == starts["0002.json"]["flags"]
+    assert last == starts[2]["flags"]
     assert json.loads((folder / "environment.json").read_text())["python"]
 
 

@@ -11,8 +11,7 @@ from albert_tf.training import strategy
 from albert_tf.training.strategy import is_chief, make_strategy, sum_over_workers, wait_for_all
 
 
-def test_names():
-    assert strategy.DISTRIBUTIONS == ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
+def test_names_that_are_refused():
     with pytest.raises(UserError, match="--distribution=two is not one of one_device, mirrored"):
         make_strategy("two")
     with pytest.raises(UserError, match="--tpu=local needs --distribution=tpu, not mirrored"):

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -128,7 +127,7 @@ def test_not_more_often_than_allowed(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("handler", ["lambda *_: sys.exit(75)", "signal.SIG_DFL"])
-def test_sigterm_is_passed_on(tmp_path, handler):
+def test_sigterm_is_passed_on(tmp_path, quick_python, handler):
     """To a child that trains, and to one that starts and does not listen yet."""
     child = (
         "import signal, sys, time, pathlib\n"
@@ -140,8 +139,7 @@ def test_sigterm_is_passed_on(tmp_path, handler):
         "import sys; from albert_tf.training.supervision import supervise\n"
         f"sys.exit(supervise([sys.executable, '-c', {child!r}], 3, '.'))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    process = subprocess.Popen([sys.executable, "-c", parent], env=environment)
+    process = subprocess.Popen([quick_python, "-c", parent])
     try:
         while not (tmp_path / "ready").exists():
             assert process.poll() is None

@@ -65,11 +65,13 @@ def test_splits_that_all_have_stored(tmp_path, capsys):
         find_splits(MNLI, TaskData(), runs, ["best", "last"], ["dev_matched"])
 
 
-def test_splits_of_files_that_are_named(tmp_path):
+@pytest.mark.parametrize("task", ["tsv", "tagging"])
+def test_splits_of_files_that_are_named(tmp_path, task):
+    """A file to predict is a split of every task, also where the benchmark's has another name."""
     for split in ("dev", "predict"):
         store(tmp_path, split)
-    data = TaskData(files={"predict": "new.tsv"})
-    assert find_splits(TASKS["tsv"], data, [str(tmp_path)], ["best"], []) == ["predict"]
+    data = TaskData(files={"predict": "new"})
+    assert find_splits(TASKS[task], data, [str(tmp_path)], ["best"], []) == ["predict"]
 
 
 def test_members(tmp_path, capsys):
@@ -118,10 +120,3 @@ def test_windows_of_other_lengths_are_refused(monkeypatch):
     members.read_answered(*arguments)
     with pytest.raises(UserError, match="f holds other examples than those"):
         members.read_answered(*arguments[:3], {"dev_matched": "0"})
-
-
-def test_a_file_to_predict_is_a_split_of_every_task(tmp_path):
-    """Also where the benchmark's own has another name; its right answers are not known."""
-    store(tmp_path, "predict")
-    data = TaskData(files={"predict": "new.conll"})
-    assert find_splits(TASKS["tagging"], data, [str(tmp_path)], ["best"], []) == ["predict"]

@@ -61,33 +61,14 @@ def test_the_schema(tmp_path):
     """The names that other programs read."""
     write_results(str(tmp_path), [MRPC])
     values = json.loads((tmp_path / RESULTS_FILE).read_text(encoding="utf-8"))
-    assert values == {
-        "version": 1,
-        "results": [
-            {
-                "task": "mrpc",
-                "split": "dev",
-                "num_examples": 408,
-                "key": "accuracy",
-                "best_on": "dev",
-                "best": {
-                    "step": 600,
-                    "metrics": {"accuracy": 0.875, "f1": 0.9111},
-                    "model_sha256": HASH,
-                },
-                "last": {
-                    "step": 800,
-                    "metrics": {"accuracy": 0.87, "f1": 0.91},
-                    "model_sha256": None,
-                },
-                "seed": 3,
-                "preset": "albert-base-v2",
-                "data_sha256": {"train.tsv": HASH, "dev.tsv": HASH},
-                "init_sha256": HASH,
-                "notes": [],
-            }
-        ],
-    }
+    best = {"step": 600, "metrics": {"accuracy": 0.875, "f1": 0.9111}, "model_sha256": HASH}
+    last = {"step": 800, "metrics": {"accuracy": 0.87, "f1": 0.91}, "model_sha256": None}
+    result = {
+        "task": "mrpc", "split": "dev", "num_examples": 408, "key": "accuracy", "best_on": "dev",
+        "best": best, "last": last, "seed": 3, "preset": "albert-base-v2", "init_sha256": HASH,
+        "data_sha256": {"train.tsv": HASH, "dev.tsv": HASH}, "notes": [],
+    }  # fmt: skip
+    assert values == {"version": 1, "results": [result]}
 
 
 def test_both_checkpoints_have_the_score_that_decides():

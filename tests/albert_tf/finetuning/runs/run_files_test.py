@@ -32,15 +32,6 @@ def test_the_model_that_answers(tiny_config, tmp_path, capsys):
     assert f"--init_checkpoint={other} is what the run began with" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("checkpoint", ["best", "last"])
-def test_paths(tmp_path, checkpoint):
-    path = run_files.outputs_path(str(tmp_path), "dev", checkpoint)
-    assert path == str(tmp_path / "outputs" / f"dev.{checkpoint}.npz")
-    found = run_files.predictions_path(str(tmp_path), "mnli", "dev_matched")
-    assert found == str(tmp_path / "predictions" / "mnli_dev_matched")
-    assert (tmp_path / "predictions").is_dir()
-
-
 def test_the_hash_of_weights_in_one_file_in_several_and_in_none(tmp_path):
     source = formats.Google(str(tmp_path / "m"), None, None)
     with pytest.raises(UserError, match="m has lost the file of its weights"):

@@ -179,11 +179,3 @@ def test_words_are_tagged_from_files_to_answers(folder, capsys):
     words = dataclasses.replace(source, files={"dev": str(folder / "words.txt")})
     with pytest.raises(UserError, match=r"words.txt:2: expected a word and its tag"):
         evaluate(found, words, ["dev"], 7, run)
-    (folder / "dev.conll").write_text("cat\tO\nmat\tB-Y\n")
-    with pytest.raises(UserError, match=r"dev.conll:2: the tag 'B-Y' is none of .*O, B-X, I-X"):
-        evaluate(found, TaskData(str(folder)), ["dev"], 7, run)
-
-
-def test_data_are_asked_for():
-    with pytest.raises(UserError, match=r"^--data_dir is missing: .*tagging, or --dev_file\.$"):
-        TASK.read(TaskData(files={"train": "train.conll"}), "dev")

@@ -19,7 +19,7 @@ def run(config, data, run_dir, num_train_steps):
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with strategy.scope():
         model = AlbertPretrainer(config)
-        schedule = WarmupConstantDecay(0.02, num_train_steps, 2, decay_share=0.5)
+        schedule = WarmupConstantDecay(0.02, num_train_steps, 1, decay_share=0.5)
     stepper = Stepper(PretrainingObjective(model), LAMB(schedule), strategy, seed=5)
     settings = LoopSettings(num_train_steps, steps_per_loop=3, checkpoint_steps=3)
     cost = StepCost(tokens=96)
@@ -31,13 +31,13 @@ def test_a_longer_run_goes_on_from_before_the_decay(
     tiny_config, pretraining_data, tmp_path, capsys
 ):
     config = tiny_config.replace(hidden_dropout_prob=0.1)
-    expected = run(config, pretraining_data, tmp_path / "whole", 8)
-    run(config, pretraining_data, tmp_path / "stretches", 4)
-    assert find(str(tmp_path / "stretches" / "checkpoints" / "before_decay")) == [2]
-    assert "falls from step 2 on; its checkpoint is kept" in capsys.readouterr().out
+    expected = run(config, pretraining_data, tmp_path / "whole", 4)
+    run(config, pretraining_data, tmp_path / "stretches", 2)
+    assert find(str(tmp_path / "stretches" / "checkpoints" / "before_decay")) == [1]
+    assert "falls from step 1 on; its checkpoint is kept" in capsys.readouterr().out
 
-    longer = run(config, pretraining_data, tmp_path / "stretches", 8)
+    longer = run(config, pretraining_data, tmp_path / "stretches", 4)
     for left, right in zip(longer, expected):
         np.testing.assert_array_equal(left, right)
-    assert "going on from step 2, before the former decay" in capsys.readouterr().out
-    assert find(str(tmp_path / "stretches" / "checkpoints" / "before_decay")) == [4]
+    assert "going on from step 1, before the former decay" in capsys.readouterr().out
+    assert find(str(tmp_path / "stretches" / "checkpoints" / "before_decay")) == [2]

@@ -138,8 +138,8 @@ def make_experiment(tiny_config, new_experiment):
 
     def make(folder, decay_share=0.5, batches=None, **loop):
         tf.keras.utils.set_random_seed(3)
-        optimizer = OptimizerSettings("lamb", 0.02, 2, schedule="wsd", decay_share=decay_share)
-        loop = LoopSettings(**{"steps_per_loop": 2, "checkpoint_steps": 4, **loop})
+        optimizer = OptimizerSettings("lamb", 0.02, 1, schedule="wsd", decay_share=decay_share)
+        loop = LoopSettings(**{"steps_per_loop": 1, "checkpoint_steps": 4, **loop})
         data = {"batches": batches} if batches else {}
         return new_experiment(config, folder, optimizer, loop, **data)
 
@@ -168,14 +168,14 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
     def killed_at(last):
         return lambda start_step: pretraining_data(start_step).take(last - start_step)
 
-    by_clock = {"num_train_steps": 100, "max_minutes": 0.25}
+    by_clock = {"num_train_steps": 100, "max_minutes": 0.12, "decay_share": 0.7}
     record = tmp_path / "run" / "minutes.json"
-    interrupted = make_experiment("run", batches=killed_at(11), **by_clock)
+    interrupted = make_experiment("run", batches=killed_at(3), **by_clock)
     with pytest.raises(StopIteration):  # The data end.
         run_experiment(interrupted)
     ending = json.loads(record.read_text())
     start, end = ending["decay_start"], ending["num_train_steps"]
-    assert 2 < start < 11 < end < 100  # It was killed in its decay.
+    assert 1 < start < 3 < end < 100  # It was killed in its decay.
     assert f"from step {start} on, and the run ends with step {end}" in capsys.readouterr().out
     resumed = weights(make_experiment("run", **by_clock))
     metadata = json.loads((tmp_path / "run" / "last" / "model.json").read_text())
@@ -187,10 +187,10 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
         np.testing.assert_array_equal(left, right)
 
     capsys.readouterr()
-    run_experiment(make_experiment("run", **{**by_clock, "max_minutes": 0.5}))
+    run_experiment(make_experiment("run", **{**by_clock, "max_minutes": 0.24}))
     assert f"going on from step {start}, before the former decay" in capsys.readouterr().out
     longer = json.loads(record.read_text())
-    assert longer["decay_start"] > start and longer["max_minutes"] == 0.5
+    assert longer["decay_start"] > start and longer["max_minutes"] == 0.24
 
 
 def test_a_run_of_fewer_steps_than_the_minutes_allow(make_experiment, tmp_path):

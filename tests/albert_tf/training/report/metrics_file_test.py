@@ -32,11 +32,13 @@ def test_rows(path):
 
 
 def test_a_resumed_run_keeps_what_was_before_its_checkpoint(path):
+    """One that begins anew keeps nothing, not even the evaluation before its first update."""
     file = MetricsFile(path, ["loss"], start_step=0)
-    for step in (10, 20, 30):
-        file.add(step, "train", {"loss": float(step)})
+    for step in (0, 10, 20, 30):
+        file.add(step, "train" if step else "eval", {"loss": float(step)})
     MetricsFile(path, ["accuracy", "loss"], start_step=20)
-    assert text_of(path) == "step,split,accuracy,loss\n10,train,,10\n20,train,,20\n"
+    expected = "step,split,accuracy,loss\n0,eval,,0\n10,train,,10\n20,train,,20\n"
+    assert text_of(path) == expected
     MetricsFile(path, ["accuracy"], start_step=0)
     assert text_of(path) == "step,split,accuracy\n"
 
@@ -90,13 +92,6 @@ def test_it_is_made_safe_when_asked(path, monkeypatch):
     monkeypatch.setattr(atomic_files, "sync", synced.append)
     file.sync()
     assert synced[0] == path
-
-
-def test_a_run_that_begins_anew_keeps_nothing(path):
-    """Not even the evaluation before its first update, which is made again."""
-    MetricsFile(path, ["loss"], start_step=0).add(0, "eval", {"loss": 1.0})
-    MetricsFile(path, ["loss"], start_step=0)
-    assert text_of(path) == "step,split,loss\n"
 
 
 CSV = """step,split,loss,mlm_accuracy,learning_rate,other_loss
