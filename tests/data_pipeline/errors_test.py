@@ -17,16 +17,6 @@ def test_kinds_of_errors():
     assert not is_user_error(KeyError("x"))
 
 
-def test_tensorflow_is_not_loaded_to_look_at_an_error():
-    program = """
-import sys
-from data_pipeline.errors import UserError, is_user_error
-assert is_user_error(UserError("x")) and not is_user_error(KeyError("x"))
-assert "tensorflow" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
 def test_callers_of_python_read_of_arguments():
     program = """
 from data_pipeline.errors import UserError

@@ -12,7 +12,7 @@ import tensorflow as tf
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.text_part import TextPart
-from data_pipeline.pretraining import block_records, examples
+from data_pipeline.pretraining import examples
 from data_pipeline.pretraining.block_records import (
     DocumentPlace,
     Job,
@@ -86,14 +86,6 @@ def test_documents_may_be_dropped_or_without_pair(job, wordpiece):
     assert none.shards == [] and none.statistics.records["records"] == 0
     found = finished_block(dataclasses.replace(block, index=1), [0, 2], job)
     assert found.to_json() == none.to_json()
-
-
-def test_a_finished_block_is_not_made_again(tmp_path, job, block, wordpiece, monkeypatch):
-    assert finished_block(block, [], job) is None
-    made = process_block(block, [], job, wordpiece)
-    assert finished_block(block, [], job).to_json() == made.to_json()
-    monkeypatch.setattr(block_records, "BlockExamples", None)
-    assert process_block(block, [], job, wordpiece).to_json() == made.to_json()
 
 
 def test_anything_else_is_another_block(tmp_path, job, block, wordpiece):

@@ -28,14 +28,6 @@ def test_layout_and_files(vocab_file, tokenizer):
     assert not any(re.search("[A-Z]", piece) for piece in tokenizer.pieces[5:])
 
 
-def test_case_is_kept_on_request(tmp_path, small_file):
-    settings = TokenizerSettings(lower=False, rules="plain")
-    path = train_vocabulary(small_file, str(tmp_path / "cased"), 400, settings=settings)
-    cased = load_tokenizer(path)
-    assert not cased.settings.lower and cased.settings.rules == "plain"
-    assert any(re.search("[A-Z]", piece) for piece in cased.pieces[5:])
-
-
 @pytest.mark.parametrize("tokenizer, size", [("sentencepiece", 36), ("wordpiece", 48)])
 def test_a_vocabulary_is_learned_from_text_as_its_settings_clean_it(tmp_path, tokenizer, size):
     (tmp_path / "a.txt").write_text("Ça va, déjà vu: là où ça était prêté. 今天天\n" * 9)

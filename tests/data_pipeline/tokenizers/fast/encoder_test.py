@@ -1,25 +1,17 @@
 """The fast encoder for each kind of tokenizer: the same ids, and each word tokenized once."""
 
-import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from data_pipeline.tokenizers.base import FlatIds
-from data_pipeline.tokenizers.fast import encoder, unigram_words
+from data_pipeline.tokenizers.fast import unigram_words
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 GOLDENS = Path(__file__).parents[3] / "goldens"
 MODEL = str(GOLDENS / "hf_tokenizer" / "spiece.model")
-
-
-def golden_lines():
-    with (GOLDENS / "hf_tokenizer" / "lines.jsonl").open(encoding="utf-8") as file:
-        texts = [json.loads(line)["text"] for line in file]
-    return [" ".join(text.split()) for text in texts] + ["in 2010, or 7,", "", "a"]
 
 
 def spied(tokenizer, name):
@@ -38,16 +30,6 @@ def assert_equal(found, expected):
     assert found.ids.tolist() == expected.ids.tolist()
     assert found.lengths.tolist() == expected.lengths.tolist()
     assert found.ids.dtype == np.int32
-
-
-@pytest.mark.parametrize("rules", ["google", "huggingface", "plain"])
-def test_sentencepiece_gives_the_same_ids(rules):
-    tokenizer, texts = SentencePieceTokenizer(MODEL, rules=rules), golden_lines()
-    expected = tokenizer.encode_flat(texts)
-    asked = spied(tokenizer, "encode_normalized")
-    for _ in range(2):
-        assert_equal(fast_encoder(tokenizer)(texts), expected)
-    assert len(asked) < len(texts)
 
 
 def test_long_sentences_are_encoded_as_a_whole():
@@ -100,19 +82,3 @@ def test_other_kinds_keep_their_own_method():
 def test_an_encoder_is_kept_with_what_it_remembers():
     tokenizer = WordPieceTokenizer(str(GOLDENS / "wordpiece" / "vocab.txt"))
     assert fast_encoder(tokenizer) is fast_encoder(tokenizer)
-
-
-@pytest.mark.parametrize(
-    "ids, lengths, table, new_ids, new_lengths",
-    [
-        ([7, 5, 9], [2, 1], {5: [1, 2]}, [7, 1, 2, 9], [3, 1]),
-        ([5, 5], [1, 0, 1], {5: [1, 2, 3]}, [1, 2, 3, 1, 2, 3], [3, 0, 3]),
-        ([5, 6], [2], {5: [8], 6: [4, 5]}, [8, 4, 5], [3]),
-        ([7, 9], [1, 1], {5: [1, 2]}, [7, 9], [1, 1]),
-        ([], [0, 0], {5: [1, 2]}, [], [0, 0]),
-    ],
-)
-def test_some_ids_become_several(ids, lengths, table, new_ids, new_lengths):
-    encoded = FlatIds(np.array(ids, np.int32), np.array(lengths, np.int64))
-    found = encoder._split_again(encoded, table)
-    assert (found.ids.tolist(), found.lengths.tolist()) == (new_ids, new_lengths)
