@@ -42,7 +42,7 @@ def documents(blocks, report=None):
 LINES = st.lists(st.sampled_from(["", " ", "a", "bb cc", "ä ö", "long " * 9]), max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(LINES, st.integers(1, 100), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_any_size_of_block_gives_the_same_documents(tmp_path_factory, lines, size, end, final):
     path = tmp_path_factory.mktemp("blocks") / "a.txt"

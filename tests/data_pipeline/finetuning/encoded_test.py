@@ -11,14 +11,7 @@ from data_pipeline.finetuning.encoded import EncodedExamples, tokenize
 @pytest.mark.parametrize("kind", ["tokenizer", "wordpiece"])
 def test_texts_are_tokenized_as_one_by_one(kind, request, lines):
     tokenizer = request.getfixturevalue(kind)
-    odd = [
-        "",
-        " ",
-        "\n",
-        "two\nlines\r\nof  text",
-        "caf\u00e9\u0301 \u4f60\u597d",
-        "in 2010, 1,234,",
-    ]
+    odd = ["", " ", "\n", "two\nlines\r\nof  text", "caf\u00e9\u0301 \u4f60", "in 2010, 1,234,"]
     texts = [*odd, *lines[:200], *odd, "one\n" * 3000]
     found = tokenize(tokenizer, texts)
     for text, start, length in zip(texts, found.starts, found.lengths):

@@ -127,13 +127,7 @@ def test_any_number_of_processes_gives_the_same_bytes(
         assert contents(tmp_path / str(count)) == expected
 
 
-def test_objectives(tmp_path, small_file, tokenizer, create):
-    create(small_file, tmp_path / "nsp", tokenizer, sentence_objective="nsp")
-    labels = np.array([row["next_sentence_labels"][0] for row in read(tmp_path / "nsp")])
-    assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
-    manifest = create(small_file, tmp_path / "none", tokenizer, sentence_objective="none")
-    assert manifest["statistics"]["label_balance"] == 0
-    assert not any(row["segment_ids"].any() for row in read(tmp_path / "none"))
+def test_next_sentences_need_another_document(tmp_path, tokenizer, create):
     (tmp_path / "one.txt").write_text("One document.\nOf two sentences.\n")
     with pytest.raises(UserError, match="no other document beside it"):
         create(tmp_path / "one.txt", tmp_path / "x", tokenizer, sentence_objective="nsp")
