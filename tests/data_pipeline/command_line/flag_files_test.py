@@ -37,9 +37,7 @@ def test_lines_come_in_place_of_the_file_with_their_numbers(write):
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [["--flagfile=b.flags"], ["-flagfile=b.flags"], ["--flagfile", "b.flags"]],
-    ids=" ".join,
+    "argv", [["--flagfile=b.flags"], ["-flagfile=b.flags"], ["--flagfile", "b.flags"]], ids=" ".join
 )
 def test_ways_to_name_a_file(write, argv):
     write("b.flags", "--seed=1\n")

@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.corpus import parts
-from data_pipeline.corpus.blocks import (
-    TextBlock,
-    automatic_block_bytes,
-    group_files,
-    read_blocks,
-)
+from data_pipeline.corpus.blocks import TextBlock, automatic_block_bytes, group_files, read_blocks
 from data_pipeline.corpus.documents import Corpus, documents_of_block
 from data_pipeline.corpus.formats import FORMATS
 from data_pipeline.corpus.reader import Reader

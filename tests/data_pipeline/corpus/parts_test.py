@@ -58,13 +58,6 @@ def test_parts_hold_lines_and_the_number_of_the_first():
     assert builder.take(final=True) == TextPart("a.txt", "lines", 4, b"three\nfour", [])
 
 
-def test_without_room_lines_come_one_by_one():
-    builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(b"one\ntwo\n")
-    for size, count in [(0, 4), (-5, 8)]:
-        assert builder.add_from(reader, size) and builder.bytes == count
-    assert not builder.add_from(reader, 0)
-
-
 @pytest.mark.parametrize(
     "input_format, content, ends",
     [

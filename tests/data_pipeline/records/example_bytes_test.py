@@ -5,12 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from data_pipeline.records.example_bytes import (
-    encode_examples,
-    float_column,
-    frame,
-    int_column,
-)
+from data_pipeline.records.example_bytes import encode_examples, float_column, frame, int_column
 
 
 @pytest.mark.parametrize(

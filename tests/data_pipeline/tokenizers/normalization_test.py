@@ -38,15 +38,7 @@ def test_python_face(text, lower, expected):
     assert normalize(text, lower) == expected
 
 
-MANY = [
-    "Crème  Brûlée",
-    "",
-    "``Hi''",
-    "a\0b",
-    "tab\tand\x1cmore ",
-    " \u00a8 ",
-    "a line\nand \u2028\n",
-]
+MANY = ["Crème  Brûlée", "", "``Hi''", "a\0b", "tab\tand\x1cmore ", " \u00a8 ", "a\nand \u2028\n"]
 
 
 @settings(max_examples=200, deadline=None)

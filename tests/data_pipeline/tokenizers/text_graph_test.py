@@ -19,15 +19,8 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import encoding
 
 TEXTS = [
-    *(
-        "",
-        " ",
-        "the cat",
-        "Café “quoted” in 2010, 3.0,",
-        "the cat " * 40,
-        "日本語 text",
-        "\U0001f600 ﬁ",
-    ),
+    *("", " ", "the cat", "Café “quoted” in 2010, 3.0,", "the cat " * 40, "日本語 text"),
+    "\U0001f600 ﬁ",
     *("[MASK]", "[MASK].", "a [MASK] b [MASK]", "[MASK][MASK](x", " [MASK]\tthe", "un[MASK]s"),
     "[mask] [CLS] [SEP]",
 ]
