@@ -66,11 +66,11 @@ def test_the_share_of_the_text_in_the_records(create, tmp_path, flags):
     if flags == ("--sentence_objective=nsp",):  # Segments of other documents are there twice.
         assert 0.5 < corpus["held_share"] <= 1
         return
-    held = 0
+    held, sep_id = 0, load_tokenizer(str(VOCABULARY)).sep_id
     for path in Path(tmp_path, "data").glob("*.tfrecord"):
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             ids = tf.train.Example.FromString(record).features.feature["token_ids"].int64_list.value
-            held += sum(i != load_tokenizer(str(VOCABULARY)).sep_id for i in ids)
+            held += sum(i != sep_id for i in ids)
     assert corpus["held_share"] == held / corpus["tokens"]
     assert corpus["held_share"] == 1 or flags == ()
 

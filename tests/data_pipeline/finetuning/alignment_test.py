@@ -99,7 +99,7 @@ def test_ids_are_the_tokenizer_s(vocab_file, wordpiece, rules):
         ("google", "of a file", ["of", " a"], []),  # A piece starts at the space before it.
         ("google", "x1950,", [], [","]),  # The word mark of a number that is split is empty.
         ("huggingface", "``a'' b", [], [" b"]),  # Its rules join the quotes.
-        ("google", "서울 (부산) 서울", [], [" 서울"]),  # The reference drops it.
+        ("google", "서울 (부산) 서울", [], ["서울"]),  # The reference drops it.
     ],
 )
 def test_pieces_are_parts_of_the_text(vocab_file, rules, text, starts, ends):
@@ -152,7 +152,7 @@ def test_any_text_can_be_aligned(tokenizer, wordpiece, text):
 
 def test_every_character_is_aligned(tokenizer, wordpiece):
     """One text of all characters of the first planes, a few of each block beside each other."""
-    text = " ".join("".join(map(chr, range(start, start + 16))) for start in range(0, 0x30000, 48))
+    text = " ".join("".join(map(chr, range(start, start + 8))) for start in range(0, 0x30000, 48))
     for either in (tokenizer, wordpiece):
         pieces = align(either, text)
         assert pieces.ids.tolist() == either.encode(text)

@@ -41,7 +41,7 @@ def test_python_face(text, lower, expected):
 MANY = ["Crème  Brûlée", "", "``Hi''", "a\0b", "tab\tand\x1cmore ", " \u00a8 ", "a\nand \u2028\n"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=6), st.booleans(), st.booleans())
 @example(MANY, True, False)
 @example(MANY, True, True)
