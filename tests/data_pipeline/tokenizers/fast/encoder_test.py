@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from data_pipeline.tokenizers.base import FlatIds
-from data_pipeline.tokenizers.fast import unigram_words
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
@@ -41,14 +40,6 @@ def test_long_sentences_are_encoded_as_a_whole():
     asked = spied(tokenizer, "encode_normalized")
     assert_equal(fast_encoder(tokenizer)(texts), expected)
     assert asked == [texts[1]]
-
-
-def test_models_whose_words_do_not_stand_alone(monkeypatch):
-    monkeypatch.setattr(unigram_words, "supports", lambda model: False)
-    tokenizer, texts = SentencePieceTokenizer(MODEL), ["In 2010, it rained.", "Élan"]
-    asked = spied(tokenizer, "encode_normalized")
-    assert_equal(fast_encoder(tokenizer)(texts), tokenizer.encode_flat(texts))
-    assert asked[:2] == ["in 2010, it rained.", "elan"]
 
 
 def test_wordpiece_looks_each_short_word_up():
