@@ -9,7 +9,6 @@ from data_pipeline.errors import UserError
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines, summary_table
 from data_pipeline.records import record_folder
-from tests.data_pipeline.conftest import records_of
 
 LENGTH, PREDICTIONS = 16, 3
 
@@ -82,23 +81,3 @@ def test_what_is_something_else_is_refused(tmp_path, tokenizer):
     with pytest.raises(UserError, match="holds no tf.train.Examples"):
         adopt_records(str(tmp_path), tokenizer)
     assert not (tmp_path / "manifest.json").exists()
-
-
-def test_our_records_are_read_there(records_dir):
-    """With the columns that google-research/albert's run_pretraining and the Model Garden parse."""
-    manifest = record_folder.read_manifest(records_dir)
-    s, p = manifest["max_seq_length"], manifest["max_predictions"]
-    theirs = {
-        "input_ids": tf.io.FixedLenFeature([s], tf.int64),
-        "input_mask": tf.io.FixedLenFeature([s], tf.int64),
-        "segment_ids": tf.io.FixedLenFeature([s], tf.int64),
-        "token_boundary": tf.io.FixedLenFeature([s], tf.int64),  # google-research only.
-        "masked_lm_positions": tf.io.FixedLenFeature([p], tf.int64),
-        "masked_lm_ids": tf.io.FixedLenFeature([p], tf.int64),
-        "masked_lm_weights": tf.io.FixedLenFeature([p], tf.float32),
-        "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
-    }
-    serialized = list(records_of(records_dir).take(200))
-    columns = tf.io.parse_example(tf.stack(serialized), theirs)
-    lengths = columns["input_mask"].numpy().sum(axis=1)
-    assert lengths.min() >= 5 and set(columns["next_sentence_labels"].numpy()[:, 0]) == {0, 1}

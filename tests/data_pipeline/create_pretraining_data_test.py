@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from data_pipeline import create_pretraining_data, pretraining
-from data_pipeline.command_line import flags
+from data_pipeline import pretraining
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -67,11 +66,11 @@ def test_the_share_of_the_text_in_the_records(create, tmp_path, flags):
     if flags == ("--sentence_objective=nsp",):  # Segments of other documents are there twice.
         assert 0.5 < corpus["held_share"] <= 1
         return
-    held = 0
+    held, sep_id = 0, load_tokenizer(str(VOCABULARY)).sep_id
     for path in Path(tmp_path, "data").glob("*.tfrecord"):
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             ids = tf.train.Example.FromString(record).features.feature["token_ids"].int64_list.value
-            held += sum(i != load_tokenizer(str(VOCABULARY)).sep_id for i in ids)
+            held += sum(i != sep_id for i in ids)
     assert corpus["held_share"] == held / corpus["tokens"]
     assert corpus["held_share"] == 1 or flags == ()
 
@@ -106,19 +105,3 @@ def test_without_beam_one_sentence_says_what_to_install(create, monkeypatch, tmp
     assert code == 2 and "--runner=DirectRunner needs a package that cannot be imported" in errors
     assert 'pip install "albert-tf[beam]"' in errors
     assert not (tmp_path / "data").exists()
-
-
-def test_limits_of_what_only_this_program_has(new_flags):
-    with new_flags():
-        create_pretraining_data.define_flags()
-        found = {
-            flag.name: (flag.default, flag.parser.numbers.allowed())
-            for flag in flags.defined()
-            if flag.name in ("dupe_factor", "seed", "shard_mb", "num_processes")
-        }
-    assert found == {
-        "dupe_factor": (0, "an integer from 0 to 1,000"),
-        "seed": (12345, "an integer from 0 to 2,147,483,647"),
-        "shard_mb": (0, "a finite number from 0 to 1,024"),
-        "num_processes": (0, "an integer from 0 to 1,024"),
-    }

@@ -17,25 +17,18 @@ def test_kinds_of_errors():
     assert not is_user_error(KeyError("x"))
 
 
-def test_tensorflow_is_not_loaded_to_look_at_an_error():
+def test_callers_of_python_read_of_arguments_and_need_no_tensorflow():
     program = """
 import sys
 from data_pipeline.errors import UserError, is_user_error
-assert is_user_error(UserError("x")) and not is_user_error(KeyError("x"))
-assert "tensorflow" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
-def test_callers_of_python_read_of_arguments():
-    program = """
-from data_pipeline.errors import UserError
 from data_pipeline.command_line import program
 error = UserError("--seed=-1, (--lower_case) or x--y: see --steps")
 assert str(error) == "seed=-1, (lower_case) or x--y: see steps", error
 assert "m p --x" in str(UserError("python -m p --x"))
 program.name_flags()
 assert "--seed=-1" in str(error)
+assert is_user_error(error) and not is_user_error(KeyError("x"))
+assert "tensorflow" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 

@@ -54,6 +54,16 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.fixture
+def writing(tmp_path) -> str:
+    """A PYTHONPATH with a stand-in for TensorFlow, which writes while it is imported."""
+    text = "\n".join([*NOTES, *ERRORS, ""])
+    (tmp_path / "tensorflow.py").write_text(
+        f"import os, sys\nos.write(2, {text.encode()!r})\nsys.exit()\n"
+    )
+    return f"{tmp_path}{os.pathsep}{ROOT}"
+
+
 def native_lines(text: str) -> list[str]:
     return re.findall(r".*\.(?:cc|h|py):\d+\].*|.*InitializeLog.*|To enable.*", text)
 
@@ -105,38 +115,26 @@ def test_start_compilation_and_checkpoints_are_silent_after_the_call_and_a_crash
     assert native_lines(result.stderr) == []
 
 
-@pytest.mark.parametrize(
-    "argument", [pytest.param((), marks=pytest.mark.table), ("-m", "albert_tf.describe")]
-)
-def test_without_the_call_nothing_is_redirected(argument):
+def test_without_the_call_nothing_is_redirected():
     """Neither by the import nor where arguments look like those of a program."""
-    result = run("-c", f"import albert_tf, data_pipeline, export{WORK}", *argument)
+    code = f"import albert_tf, data_pipeline, export{WORK}"
+    result = run("-c", code, "-m", "albert_tf.describe")
     assert native_lines(result.stderr) != []
 
 
 @pytest.mark.parametrize("level, shown", [("0", NOTES + ERRORS), ("1", ERRORS), ("3", ERRORS)])
 @pytest.mark.parametrize("is_program", [True, False])
-def test_all_is_shown_on_demand(tmp_path, level, shown, is_program):
-    """A stand-in for TensorFlow writes while it is imported."""
-    text = "\n".join([*NOTES, *ERRORS, ""])
-    (tmp_path / "tensorflow.py").write_text(
-        f"import os, sys\nos.write(2, {text.encode()!r})\nsys.exit()\n"
-    )
+def test_all_is_shown_on_demand(writing, level, shown, is_program):
     code = "import albert_tf; albert_tf.quiet(); import tensorflow"
     command = ("-m", "albert_tf.run_pretraining", "--help") if is_program else ("-c", code)
-    path = f"{tmp_path}{os.pathsep}{ROOT}"
-    result = run(*command, TF_CPP_MIN_LOG_LEVEL=level, PYTHONPATH=path)
+    result = run(*command, TF_CPP_MIN_LOG_LEVEL=level, PYTHONPATH=writing)
     assert result.stderr.splitlines() == shown
 
 
-def test_the_quickstart_asks_for_quiet_before_tensorflow_is_imported(tmp_path):
+def test_the_quickstart_asks_for_quiet_before_tensorflow_is_imported(writing):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.search(r"^```python\n(.*?)^```", readme, re.M | re.S)[1]
-    text = "\n".join([*NOTES, *ERRORS, ""])
-    (tmp_path / "tensorflow.py").write_text(
-        f"import os, sys\nos.write(2, {text.encode()!r})\nsys.exit()\n"
-    )
-    result = run("-c", code, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    result = run("-c", code, PYTHONPATH=writing)
     assert result.stderr.splitlines() == ERRORS
 
 
@@ -154,21 +152,11 @@ def test_what_a_notebook_shows_stays():
     assert result.returncode == 0 and result.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("program", "flags"),
-    [
-        ("data_pipeline.inspect_records", ["--data=/nowhere"]),
-        pytest.param("albert_tf.convert", ["--input=/nowhere", "--format=google", "--output=new"],
-                     marks=pytest.mark.table),
-        pytest.param("export.predict", ["--model=/nowhere", "--text=A text."],
-                     marks=pytest.mark.table),
-    ],
-)  # fmt: skip
-def test_a_user_error_is_one_line(program, flags):
-    result = run("-m", program, *flags)
+def test_a_user_error_is_one_line():
+    result = run("-m", "data_pipeline.inspect_records", "--data=/nowhere")
     assert result.returncode == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert f"{program.partition('.')[2]}.py: error: --{flags[0][2:]}: " in line
+    assert "inspect_records.py: error: --data=/nowhere: " in line
 
 
 def test_a_program_by_its_short_name():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from data_pipeline import train_vocabulary
-from data_pipeline.command_line import flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 
@@ -56,24 +54,3 @@ def test_text_that_is_not_prose_is_named(train, tmp_path, small_corpus):
         f"--input={tmp_path}/page.html", f"--output_dir={tmp_path}/v", "--vocab_size=60"
     )
     assert code == 0 and f"warning: {tmp_path}/page.html: most lines hold tags" in errors
-
-
-def test_defaults_and_limits(new_flags):
-    with new_flags():
-        train_vocabulary.define_flags()
-        numbers = {
-            flag.name: (flag.default, flag.parser.numbers.allowed())
-            for flag in flags.defined()
-            if isinstance(flag.parser, flags.NumberParser)
-        }
-        others = {flag.name: flag.default for flag in flags.defined() if flag.name not in numbers}
-    assert numbers == {
-        "vocab_size": (30_000, "an integer from 16 to 1,000,000"),
-        "input_sentence_size": (10_000_000, "an integer from 101 to 2,147,483,647"),
-        "character_coverage": (0.99995, "a finite number from 0.98 to 1"),
-    }
-    assert others == {
-        "input": None, "output_dir": None, "tokenizer": "sentencepiece", "lower_case": True,
-        "rules": "google", "input_format": "auto", "text_field": "text", "language": "en",
-        "overwrite": False,
-    }  # fmt: skip

@@ -37,9 +37,7 @@ def test_lines_come_in_place_of_the_file_with_their_numbers(write):
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [["--flagfile=b.flags"], ["-flagfile=b.flags"], ["--flagfile", "b.flags"]],
-    ids=" ".join,
+    "argv", [["--flagfile=b.flags"], ["-flagfile=b.flags"], ["--flagfile", "b.flags"]], ids=" ".join
 )
 def test_ways_to_name_a_file(write, argv):
     write("b.flags", "--seed=1\n")
@@ -66,6 +64,9 @@ def test_files_within_files(write):
         (["--flagfile=no.flags"], "--flagfile=no.flags cannot be read: No such file"),
         (["--flagfile=a.flags"], "--flagfile=a.flags: the file reads itself. Remove that line."),
         (["--flagfile=bad.flags"], "bad.flags:2: 'seed 1' is not a flag. Write --name=value."),
+        (["--flagfile=worse.flags"], "worse.flags:1: '--seed 1' is not a flag."),
+        (["--flagfile=."], "--flagfile=. cannot be read: Is a directory"),
+        (["--flagfile=binary.flags"], "--flagfile=binary.flags cannot be read: it is not text"),
         (["--flagfile=nested.flags"], "--flagfile= cannot be read: No such file"),
     ],
 )
@@ -73,7 +74,9 @@ def test_files_that_are_wrong(write, argv, message):
     write("a.flags", "--flagfile=b.flags\n")
     write("b.flags", "--flagfile=a.flags\n")
     write("bad.flags", "--seed=1\nseed 1\n")
+    write("worse.flags", "--seed 1\n")
     write("nested.flags", "--flagfile\n")
+    Path("binary.flags").write_bytes(b"--rate=\xff\n")
     with pytest.raises(UserError) as error:
         expand(argv)
     assert str(error.value).startswith(message)

@@ -18,48 +18,31 @@ def defining(new_flags, monkeypatch):
         yield
 
 
-def shown(purpose="What it is for."):
-    """Description of the flag that was defined last."""
-    head, *lines = flag_help(flags.defined()[-1]).split("\n")
-    assert lines == [f"      {purpose}"]
-    return head
-
-
 @pytest.mark.parametrize(
-    "define, name, default, more, expected",
+    "define, arguments, expected",
     [
-        (flags.DEFINE_integer, "steps", 3, [1], "an integer from 1 to 2,147,483,647; default: 3"),
-        (flags.DEFINE_float, "rate", None, [], "a finite number from 0 up; default: none"),
-        (flags.DEFINE_float, "rate", 0.0, [], "a finite number from 0 up; default: 0.0"),
-        (flags.DEFINE_string, "path", None, [], "text; default: none"),
-        (flags.DEFINE_string, "path", "", [], "text; default: none"),
-        (flags.DEFINE_string, "path", "a/b", [], "text; default: a/b"),
-        (flags.DEFINE_bool, "fast", True, [], "true | false; default: true"),
-        (flags.DEFINE_bool, "fast", False, [], "true | false; default: false"),
-        (flags.DEFINE_bool, "fast", None, [], "true | false; default: none"),
-        (flags.DEFINE_list, "names", ["a", "b"], [], "texts separated by commas; default: a,b"),
+        (flags.DEFINE_integer, [3, "For.", 1], "an integer from 1 to 2,147,483,647; default: 3"),
+        (flags.DEFINE_float, [None, "For."], "a finite number from 0 up; default: none"),
+        (flags.DEFINE_float, [0.0, "For."], "a finite number from 0 up; default: 0.0"),
+        (flags.DEFINE_string, [None, "For."], "text; default: none"),
+        (flags.DEFINE_string, ["", "For."], "text; default: none"),
+        (flags.DEFINE_string, ["a/b", "For."], "text; default: a/b"),
+        (flags.DEFINE_bool, [True, "For."], "true | false; default: true"),
+        (flags.DEFINE_bool, [None, "For."], "true | false; default: none"),
+        (flags.DEFINE_list, [["a", "b"], "For."], "texts separated by commas; default: a,b"),
+        (flags.DEFINE_multi_string, [[], "For."], "text, may be repeated; default: none"),
+        (flags.DEFINE_multi_string, [["x", "y"], "For."], "text, may be repeated; default: x,y"),
+        (flags.DEFINE_enum, ["b", ["a", "b"], "For."], "a | b; default: b"),
     ],
 )
-def test_kind_and_default(define, name, default, more, expected):
-    define(name, default, "What it is for.", *more)
-    assert shown() == f"  --{name}  ({expected})"
-
-
-@pytest.mark.parametrize("default, shown_as", [([], "none"), (["x"], "x"), (["x", "y"], "x,y")])
-def test_what_may_be_repeated(default, shown_as):
-    flags.DEFINE_multi_string("more", default, "What it is for.")
-    head = flag_help(flags.defined()[-1]).split("\n")[0]
-    assert head == f"  --more  (text, may be repeated; default: {shown_as})"
-
-
-def test_choices_stand_once():
-    flags.DEFINE_enum("kind", "b", ["a", "b"], "What it is for.")
-    assert shown() == "  --kind  (a | b; default: b)"
+def test_kind_and_default(define, arguments, expected):
+    define("name", *arguments)
+    assert flag_help(flags.defined()[-1]) == f"  --name  ({expected})\n      For."
 
 
 def test_what_must_be_given_has_no_default():
-    flags.DEFINE_string("path", None, "What it is for.", required=True)
-    assert shown() == "  --path  (text; required)"
+    flags.DEFINE_string("path", None, "For.", required=True)
+    assert flag_help(flags.defined()[-1]) == "  --path  (text; required)\n      For."
 
 
 @pytest.mark.parametrize("word, width", [("word", 100), ("a", 99)])

@@ -36,9 +36,7 @@ def defining(new_flags):
 def test_flags_are_the_settings():
     define(Example, "Things", hidden=("kind",), count=5)
     found = {flag.name: flag for flag in flags.defined()}
-    assert list(found) == [
-        *("path", "count", "rate", "kind", "lower", "is_new", "parts", "host"),
-    ]
+    assert list(found) == [*("path", "count", "rate", "kind", "lower", "is_new", "parts", "host")]
     assert {flag.group for flag in found.values()} == {"Things"}
     assert [flag.name for flag in found.values() if flag.required] == ["path"]
     assert [flag.name for flag in found.values() if flag.expert] == ["count", "kind"]

@@ -7,7 +7,6 @@ from data_pipeline.corpus.documents import Corpus, raw_documents
 from data_pipeline.corpus.formats import RawDocument
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.text_part import TextPart
-from data_pipeline.errors import UserError
 
 
 def read(content, input_format="lines", first_line=1, problems=(), text_field="text"):
@@ -90,11 +89,6 @@ def test_bytes_that_are_no_text_are_repaired_and_named():
         "8: invalid UTF-8, replaced by U+FFFD",
         "8: NUL bytes, replaced by spaces",
     ]
-
-
-def test_what_is_no_text_is_refused():
-    with pytest.raises(UserError, match=r"^a.txt is not text: 9 of 9 lines"):
-        read(b"\0\n" * 9)
 
 
 def test_problems_of_reading_come_first_and_parts_in_order():

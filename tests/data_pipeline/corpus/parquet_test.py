@@ -119,12 +119,6 @@ def test_damage_is_named(texts):
         read(texts / "a.parquet.gz")
 
 
-def test_formats_are_not_mixed_up(texts):
-    for path, given in [("a.parquet", "lines"), ("a.jsonl", "parquet")]:
-        with pytest.raises(UserError, match=rf"{path} is .*--input_format={given} is given; leave"):
-            read(texts / path, input_format=given)
-
-
 def test_without_pyarrow_one_sentence_says_what_to_install(texts, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r'needs a package .*pip install "albert-tf\[parquet\]"'):

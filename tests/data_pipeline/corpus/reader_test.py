@@ -18,17 +18,17 @@ def opened(tmp_path):
     return open_reader
 
 
-def test_lines_one_at_a_time(opened):
-    with opened(b"a\n\nbcdefg\nlast") as reader:
-        found = [reader.read_line(4) for _ in range(7)]
-    assert found == [b"a\n", b"\n", b"bcde", b"fg\n", b"last", b"", b""]
-
-
-def test_a_long_line_in_parts_of_the_limit(opened):
-    """The first part is only half there when it is asked for."""
-    with opened(b"abcdefghijk\nl") as reader:
-        found = [reader.read_line(5) for _ in range(4)]
-    assert found == [b"abcde", b"fghij", b"k\n", b"l"]
+@pytest.mark.parametrize(
+    "content, limit, expected",
+    [
+        (b"a\n\nbcdefg\nlast", 4, [b"a\n", b"\n", b"bcde", b"fg\n", b"last", b"", b""]),
+        (b"abcdefghijk\nl", 5, [b"abcde", b"fghij", b"k\n", b"l"]),
+    ],
+)
+def test_lines_one_at_a_time(opened, content, limit, expected):
+    """Of the second one, the first part is only half there when it is asked for."""
+    with opened(content) as reader:
+        assert [reader.read_line(limit) for _ in expected] == expected
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])

@@ -71,14 +71,15 @@ def document(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "make, kind",
+    "make, kind, name",
     [
-        (zipped, "a zip archive"), (tarred, "a tar archive"), (database, "an SQLite data base"),
-        (arrow_file, "an Arrow file"), (arrow_stream, "an Arrow stream"), (array, "a NumPy array"),
-        (picture, "a picture"), (pickled, "a Python pickle"), (document, "a PDF document"),
+        (zipped, "a zip archive", "made"), (zipped, "a zip archive", "made.jsonl"),
+        (tarred, "a tar archive", "made.txt"), (database, "an SQLite data base", "made.txt"),
+        (arrow_file, "an Arrow file", "made"), (arrow_stream, "an Arrow stream", "made.txt"),
+        (array, "a NumPy array", "made.jsonl"), (picture, "a picture", "made.txt"),
+        (pickled, "a Python pickle", "made"), (document, "a PDF document", "made.txt"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("name", ["made", "made.txt", "made.jsonl"])
 def test_files_of_other_kinds_are_named(tmp_path, make, kind, name):
     make(tmp_path)
     (tmp_path / "made").rename(tmp_path / name)

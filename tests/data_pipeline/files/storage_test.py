@@ -68,8 +68,10 @@ def test_sizes_are_asked_for_side_by_side(tmp_path, monkeypatch):
     assert storage.sizes_in(folder, names) == {name: len(name) for name in names}
 
 
-def test_records_are_made_anywhere(folder, tmp_path, small_file, tokenizer):
+def test_records_are_made_anywhere(tmp_path, small_file, tokenizer):
     """Corpus and records on a remote file system; the bytes are those on a disk."""
+    folder = f"ram://{tmp_path.name}/b"
+    storage.make_folder(folder)
     write(f"{folder}/text.txt", Path(small_file).read_bytes())
     settings = PretrainingSettings(max_seq_length=64, dupe_factor=1)
     for output in (f"{folder}/records", str(tmp_path / "local")):

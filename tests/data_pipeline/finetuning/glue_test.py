@@ -134,11 +134,9 @@ def test_labels_are_taken_as_they_are(write):
     with pytest.raises(UserError, match=r"dev.tsv:2: the label .* is 'Entailment', not one of ent"):
         read_glue("rte", root, "dev")
     header = (*STSB, "score")
-    for value in ("high", "nan", "inf", ""):
-        row = [*fields_of("sts-b", STSB, 1), value]
-        root = write("sts-b", "train", [header, row])
-        with pytest.raises(UserError, match=rf"train.tsv:2: expected a number .* found '{value}'"):
-            read_glue("sts-b", root, "train")
+    root = write("sts-b", "train", [header, [*fields_of("sts-b", STSB, 1), "high"]])
+    with pytest.raises(UserError, match=r"train.tsv:2: expected a number .* found 'high'"):
+        read_glue("sts-b", root, "train")
 
 
 def test_what_is_no_file_of_the_task_is_refused(write):

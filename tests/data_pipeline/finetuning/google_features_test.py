@@ -33,11 +33,7 @@ pytestmark = pytest.mark.skipif(
     reason="NOT compared with google-research/albert's own features: "
     f"{GOLDENS} or {VOCABULARY} is not there",
 )
-NAMES = {
-    "input_ids": "input_word_ids",
-    "input_mask": "input_mask",
-    "segment_ids": "input_type_ids",
-}
+NAMES = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}
 # Task of the reference -> task and suffix of the splits here.
 TASKS = {name: (name, "") for name in GLUE_TASKS if name not in ("mnli", "ax")}
 TASKS |= {"mnli": ("mnli", "_matched"), "mismnli": ("mnli", "_mismatched")}

@@ -96,10 +96,7 @@ def test_what_is_wrong_is_named_by_line(write, tmp_path):
         ([paragraph({**ENTRY, "answers": 3})], r":11: expected 'answers' with a value of type li"),
         ([paragraph({**ENTRY, "answers": [{"answer_start": 1}]})], r":11: expected 'text'"),
         ([paragraph({**ENTRY, "answers": ["1843"]})], r":11: expected 'text'"),
-        (
-            [paragraph({**ENTRY, "answers": [unnumbered]})],
-            ":11: question q1: answer_start shou",
-        ),
+        ([paragraph({**ENTRY, "answers": [unnumbered]})], ":11: question q1: answer_start shou"),
         ([paragraph()], r":1: expected at least one question"),
         ([b""], r":1: expected JSON as SQuAD's, .*it cannot be read: Expecting value"),
         ([b'{"data":\n [}'], r":2: expected JSON"),

@@ -10,10 +10,7 @@ from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.tagging import read_tagged, read_tagged_folder, tag_names
 
 FILE = "Anna\tB-PER\nsleeps\tO\n\n\t\nIn\tO\nRome\tB-LOC\n"
-SENTENCES = [
-    (("Anna", "sleeps"), ("B-PER", "O"), 1),
-    (("In", "Rome"), ("O", "B-LOC"), 5),
-]
+SENTENCES = [(("Anna", "sleeps"), ("B-PER", "O"), 1), (("In", "Rome"), ("O", "B-LOC"), 5)]
 
 
 @pytest.fixture

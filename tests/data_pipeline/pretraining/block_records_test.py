@@ -1,7 +1,6 @@
 """A block becomes files and a note; a finished block is found again, and only the same one."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 from pathlib import Path
@@ -12,16 +11,8 @@ import tensorflow as tf
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.text_part import TextPart
-from data_pipeline.pretraining import block_records, examples
-from data_pipeline.pretraining.block_records import (
-    DocumentPlace,
-    Job,
-    document_places,
-    finished_block,
-    note_path,
-    process_block,
-    process_with_kept,
-)
+from data_pipeline.pretraining import examples
+from data_pipeline.pretraining.block_records import Job, finished_block, note_path, process_block
 from data_pipeline.pretraining.settings import PretrainingSettings
 
 SETTINGS = PretrainingSettings(max_seq_length=16, dupe_factor=2, masking="static")
@@ -88,14 +79,6 @@ def test_documents_may_be_dropped_or_without_pair(job, wordpiece):
     assert found.to_json() == none.to_json()
 
 
-def test_a_finished_block_is_not_made_again(tmp_path, job, block, wordpiece, monkeypatch):
-    assert finished_block(block, [], job) is None
-    made = process_block(block, [], job, wordpiece)
-    assert finished_block(block, [], job).to_json() == made.to_json()
-    monkeypatch.setattr(block_records, "BlockExamples", None)
-    assert process_block(block, [], job, wordpiece).to_json() == made.to_json()
-
-
 def test_anything_else_is_another_block(tmp_path, job, block, wordpiece):
     process_block(block, [], job, wordpiece)
     [part] = block.parts
@@ -137,33 +120,3 @@ def test_fingerprints_tell_what_decides(job):
         dict(settings=dataclasses.replace(SETTINGS, max_seq_length=17)),
     ):  # fmt: skip
         assert dataclasses.replace(job, **change).fingerprint != job.fingerprint
-
-
-@pytest.fixture
-def blocks(tmp_path, job):
-    """Two files of three documents in all, one of them twice."""
-    (tmp_path / "a.txt").write_text("one cat sat.\n\ntwo dogs ran.\n")
-    (tmp_path / "b.txt").write_text("one  cat sat.\n")
-    files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
-    return functools.partial(job.corpus.blocks, 7, files)
-
-
-def test_places_of_documents(job, blocks):
-    (first, second, again) = document_places(blocks(1 << 20), job.corpus)
-    assert first[0] == again[0] != second[0]
-    assert [place for _, place in (first, second, again)] == [(7, 0, 0), (7, 0, 1), (7, 0, 2)]
-    assert [place for _, place in document_places(blocks(5), job.corpus)] == [
-        (7, 0, 0), (7, 1, 0), (7, 1, 1),
-    ]  # fmt: skip
-    assert sorted([DocumentPlace(1, 0, 9), DocumentPlace(0, 2, 0), DocumentPlace(0, 1, 5)]) == [
-        (0, 1, 5), (0, 2, 0), (1, 0, 9),
-    ]  # fmt: skip
-
-
-def test_blocks_are_made_without_the_documents_not_kept(job, blocks):
-    kept = {DocumentPlace(7, 0, number) for number in range(3)}
-    [whole] = process_with_kept(blocks(1 << 20), kept, job)
-    assert whole.statistics.corpus["documents"] == 3 and not whole.report.problems
-    [some] = process_with_kept(blocks(1 << 20), {(7, 0, 0), (7, 1, 1)}, job)
-    assert some.statistics.corpus["documents"] == 1
-    assert some.report.problems == {"duplicate document, dropped": 2}

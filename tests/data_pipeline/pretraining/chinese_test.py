@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from albert_tf.pretrained.presets import get_preset
-from data_pipeline.corpus.documents import Corpus, read_documents
-from data_pipeline.corpus.formats import examine
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
 from tests.forked_programs import ENTRY_POINT
@@ -41,19 +39,6 @@ def folder(tmp_path_factory):
     documents = ["\n".join(paragraphs[i : i + 2]) for i in range(0, 80, 2)]
     (folder / "zh" / "a.txt").write_text("\n\n".join(documents), encoding="utf-8")
     return folder
-
-
-def test_paragraphs_without_spaces_are_no_lines(folder):
-    path = str(folder / "zh" / "a.txt")
-    assert examine(path, "auto", "text")[0].name == "paragraphs"
-    found = [
-        sentence
-        for document in read_documents(Corpus(path, language="zh"))
-        for sentence in document
-    ]
-    assert len(found) >= 80 * 6 and set(found) >= {SENTENCES[0], SENTENCES[-1]}
-    (folder / "lines.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
-    assert examine(str(folder / "lines.txt"), "auto", "text")[0].name == "lines"
 
 
 def test_the_commands_of_the_documentation(folder, quick_python):

@@ -96,7 +96,7 @@ def start(tmp_path, corpus_file, tokenizer):
     return start_program
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.table)])
+@pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.table)])
 def test_killed_at_any_moment_and_run_again(tmp_path, start, contents, kills):
     """kill -9 of the program, whose workers end with it: the result is the same to the byte."""
     flags = ("--max_seq_length=64", "--dupe_factor=2")

@@ -166,20 +166,6 @@ def test_single_word_is_skipped_and_counted():
     assert pairs and not skipped, "words of two sentences make a pair"
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(1, 30), max_size=4), min_size=1, max_size=5), st.integers(1, 9)
-)
-def test_cutting_keeps_documents_apart(lengths, limit):
-    sizes = [length for document in lengths for length in document]
-    sentences = iter(numbered(sizes))
-    documents = [[next(sentences) for _ in document] for document in lengths]
-    before = as_tokenized(documents, EVEN_STARTS)
-    after = tokenized.split_long_sentences(before, limit)
-    assert after.sentences[after.documents].tolist() == before.sentences[before.documents].tolist()
-    assert np.diff(after.sentences).max(initial=0) <= limit
-
-
 def test_short_targets_are_drawn_once_per_document():
     def shortened(short):
         document = numbered([5] * 100)
@@ -281,10 +267,3 @@ def test_no_pairs_objective():
     pairs, _ = pairs_of(numbered([6] * 12), "none", 20)
     assert all(not len(pair.tokens_b) and pair.label == 0 for pair in pairs)
     assert all(len(pair.tokens_a) == 20 for pair in pairs)
-
-
-@pytest.mark.parametrize("objective", ["sop", "none"])
-def test_choices_are_a_function_of_the_generator(objective):
-    first, _ = pairs_of(numbered([9, 4, 30, 2]), objective, seed=5)
-    again, _ = pairs_of(numbered([9, 4, 30, 2]), objective, seed=5)
-    assert all(np.array_equal(x, y) for a, b in zip(first, again) for x, y in zip(a, b))

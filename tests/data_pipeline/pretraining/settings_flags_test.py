@@ -25,17 +25,6 @@ def test_without_flags_settings_are_the_defaults(parse):
     assert flags.FLAGS.lower_case is None
 
 
-def test_every_flag_is_a_field(parse):
-    given = {
-        "max_seq_length": 64, "max_predictions_per_seq": 9, "masked_lm_prob": 0.2, "ngram": 2,
-        "favor_shorter_ngram": False, "whole_word_mask": False, "mask_unknown": False,
-        "short_seq_prob": 0.3, "sentence_objective": "nsp", "mask_by_span": True,
-    }  # fmt: skip
-    parse(*(f"--{name}={value}" for name, value in given.items()))
-    expected = PretrainingSettings(**given)
-    assert read(PretrainingSettings) == expected
-
-
 def test_how_text_is_read(parse):
     parse("--deduplicate", "--input_format=jsonl", "--text_field=body", "--language=de")
     corpus = read(Corpus, patterns="a.txt")

@@ -9,9 +9,17 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records.record_folder import read_manifest
 
 
-@pytest.mark.parametrize("length, most", [(128, 19), (512, 77), (8, 1)])
-def test_automatic_number_of_predictions(length, most):
-    assert PretrainingSettings(max_seq_length=length).max_predictions_per_seq == most
+@pytest.mark.parametrize(
+    "length, share, most",
+    [
+        *((128, 0.15, 19), (512, 0.15, 77), (8, 0.15, 1)),
+        *((16, 0.01, 1), (16, 0.15, 2), (16, 0.5, 8), (16, 0.99, 14)),
+    ],
+)
+def test_automatic_number_of_predictions(length, share, most):
+    """At least one; special pieces are left."""
+    settings = PretrainingSettings(max_seq_length=length, masked_lm_prob=share)
+    assert settings.max_predictions_per_seq == most
 
 
 @pytest.mark.parametrize(
@@ -49,18 +57,8 @@ def test_manifests_hold_later_settings_where_they_are_used():
     assert PretrainingSettings.from_manifest({"settings": settings.to_manifest()}) == settings
 
 
-@pytest.mark.parametrize(
-    "others",
-    [
-        {"masking": "static"},
-        {"sentence_objective": "nsp"},
-        {"sentence_objective": "none", "pack_documents": True},
-    ],
-)
-def test_dynamic_segments_are_of_a_chunk_of_sentences(others):
+def test_dynamic_segments_are_of_a_chunk_of_sentences():
     assert PretrainingSettings(segments="dynamic", sentence_objective="none").max_num_tokens == 510
-    with pytest.raises(UserError, match="^--segments=dynamic goes with --masking=dynamic, --sent"):
-        PretrainingSettings(segments="dynamic", **others)
 
 
 def test_manifests_hold_all_settings(records_dir):
@@ -100,30 +98,32 @@ def test_a_schedule_of_shares_has_room_for_the_largest():
     assert dataclasses.replace(settings, max_predictions_per_seq=60, seed=3).masked_lm_prob == 0.4
 
 
+SCHEDULE, CHUNKS = {"mask_schedule": "0.1@0"}, {"segments": "dynamic"}
+NO_CHUNKS = "^--segments=dynamic goes with --masking=dynamic, --sent"
+
+
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"masking": "static"}, "^--mask_schedule=0.1@0 is for .*; received --masking=static"),
-        ({"masked_lm_prob": 0.2}, "^--masked_lm_prob=0.2 and --mask_schedule=0.1@0 are both"),
+        (SCHEDULE | {"masking": "static"}, "^--mask_schedule=0.1@0 is for .*; received --masking="),
+        (SCHEDULE | {"masked_lm_prob": 0.2}, "^--masked_lm_prob=0.2 and --mask_schedule=0.1@0 are"),
         ({"mask_schedule": "0.1@5"}, "^--mask_schedule=0.1@5: expected VALUE@STEP"),
         ({"mask_schedule": ""}, "^--mask_schedule=: expected VALUE@STEP"),
+        (CHUNKS | {"masking": "static"}, NO_CHUNKS),
+        (CHUNKS | {"sentence_objective": "nsp"}, NO_CHUNKS),
+        (CHUNKS | {"sentence_objective": "none", "pack_documents": True}, NO_CHUNKS),
+        ({"pack_documents": True}, "^--pack_documents=true goes with --sentence_obj"),
     ],
 )
-def test_schedules_are_for_masks_of_training(given, message):
+def test_settings_that_do_not_go_together(given, message):
     with pytest.raises(UserError, match=message):
-        PretrainingSettings(**{"mask_schedule": "0.1@0", **given})
+        PretrainingSettings(**given)
 
 
 def test_room_for_text_depends_on_the_number_of_segments():
     room = {name: PretrainingSettings(max_seq_length=64, sentence_objective=name).max_num_tokens
             for name in ("sop", "nsp", "none")}  # fmt: skip
     assert room == {"sop": 61, "nsp": 61, "none": 62}
-
-
-@pytest.mark.parametrize("share, most", [(0.01, 1), (0.15, 2), (0.5, 8), (0.99, 14)])
-def test_predictions_are_at_least_one_and_leave_the_special_pieces(share, most):
-    settings = PretrainingSettings(max_seq_length=16, masked_lm_prob=share)
-    assert settings.max_predictions_per_seq == most
 
 
 def test_the_rule_of_masking(wordpiece):
@@ -139,9 +139,3 @@ def test_the_rule_of_masking(wordpiece):
     other = changed.masking_rule(wordpiece)
     assert (other.by_span, other.whole_words, other.favor_shorter) == (True, False, False)
     assert other.excluded_id is None and other.ngram == 1
-
-
-def test_documents_are_packed_without_pairs_only():
-    assert PretrainingSettings(pack_documents=True, sentence_objective="none").pack_documents
-    with pytest.raises(UserError, match="^--pack_documents=true goes with --sentence_obj"):
-        PretrainingSettings(pack_documents=True)

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError
-from data_pipeline.files import storage
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -180,20 +179,3 @@ def test_nan_is_no_weight(tmp_path, small_file, tokenizer):
     )
     with pytest.raises(UserError, match="Example 1: masked_lm_weights holds nan"):
         write_records(examples, str(tmp_path / "b"), tokenizer, STATIC)
-
-
-def test_an_interrupted_commit_can_be_completed(tmp_path, tokenizer, monkeypatch):
-    rename, folder = storage.rename, str(tmp_path / "a")
-
-    def failing(source, target):
-        if target == f"{folder}/pretraining-00001.tfrecord":
-            raise OSError("The network is gone.")
-        rename(source, target)
-
-    data = dataset_of(example()).repeat(3)
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "rename", failing)
-        with pytest.raises(OSError, match="network"):
-            write_records(data, folder, tokenizer, SMALL, records_per_file=1)
-    assert record_folder.complete_commit(folder)["num_records"] == 3
-    assert record_folder.verify_records(folder, full=True)["num_shards"] == 3

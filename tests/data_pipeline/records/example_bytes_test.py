@@ -5,12 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from data_pipeline.records.example_bytes import (
-    encode_examples,
-    float_column,
-    frame,
-    int_column,
-)
+from data_pipeline.records.example_bytes import encode_examples, float_column, frame, int_column
 
 
 @pytest.mark.parametrize(
@@ -38,20 +33,10 @@ def test_rows_of_any_length():
     assert int_column(np.zeros(0, np.int64), np.array([0, 0])).ends.tolist() == [0, 0]
 
 
-def test_truth_values_are_numbers():
-    assert int_column(np.array([[True, False]])).payload == b"\1\0"
-
-
 @pytest.mark.parametrize("values", [[[1 << 28]], [[200, -1]]])
 def test_numbers_out_of_range_are_refused(values):
     with pytest.raises(ValueError, match=r"values should lie in 0..2\^28 - 1, received "):
         int_column(np.array(values))
-
-
-def test_floats_are_little_endian():
-    column = float_column(np.array([[1.0, -2.0], [0.5, 0.0]]))
-    assert column.kind == "float32" and column.ends.tolist() == [8, 16]
-    assert column.payload == struct.pack("<4f", 1.0, -2.0, 0.5, 0.0)
 
 
 def test_an_example_byte_by_byte():
@@ -59,19 +44,6 @@ def test_an_example_byte_by_byte():
     integers = bytes.fromhex("0a 0c 0a 01 61 12 07 1a 05 0a 03 07 ac 02")  # {"a": [7, 300]}
     floats = bytes.fromhex("0a 0d 0a 01 62 12 08 12 06 0a 04 00 00 80 3f")  # {"b": [1.0]}
     assert list(encode_examples(columns)) == [b"\x0a\x1d" + integers + floats]
-
-
-@pytest.mark.parametrize("count, size", [(127, "7f"), (128, "80 01"), (300, "ac 02")])
-def test_sizes_are_numbers_of_several_bytes(count, size):
-    [record] = encode_examples({"a": int_column(np.ones([1, count], np.int64))})
-    assert record.endswith(bytes.fromhex(f"0a {size}") + b"\1" * count)
-
-
-def test_each_record_has_its_own_values():
-    column = int_column(np.array([1, 2, 3]), np.array([1, 1, 3]))
-    first, empty, last = encode_examples({"a": column})
-    assert first.endswith(b"\x0a\x01\x01") and empty.endswith(b"\x0a\x00")
-    assert last.endswith(b"\x0a\x02\x02\x03")
 
 
 def crc32c(content):

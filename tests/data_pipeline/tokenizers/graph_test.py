@@ -12,9 +12,7 @@ from data_pipeline.tokenizers.graph import (
     graph_class,
     graph_tokenizer,
     normalize_graph,
-    split_words_graph,
 )
-from data_pipeline.tokenizers.normalization import normalize
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -40,19 +38,6 @@ def test_classes_of_characters():
     assert decoded(tf.strings.regex_replace(["xABCDα"], pattern, "-")) == ["x---D-"]
 
 
-TEXTS = [
-    "  A\t\u00a0b ", "Crème  Brûlée", "a\0b", "``Hi'' 'x'", "\x0b\x1c a\x1f \x1fb\x1e", "a  \r\n b",
-    "", " ", "\x7f~", "A\x1bB", "İΣ", "\t", "One two", "\u00a8 é",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("join_quotes", [True, False])
-def test_text_is_cleaned_as_in_python(lower, join_quotes):
-    expected = [normalize(text, lower, join_quotes) for text in TEXTS]
-    assert decoded(normalize_graph(tf.constant(TEXTS), lower, join_quotes)) == expected
-
-
 def test_defaults_lower_the_text_and_leave_quotes():
     assert decoded(normalize_graph(tf.constant(["``É''"]))) == ["``e''"]
 
@@ -76,21 +61,6 @@ def test_wordpiece_gives_the_ids_of_its_python_face(lines):
     found = graph_face.tokenize(tf.constant(texts))
     assert found.dtype == tf.int32 and found.to_list() == python_face.encode_batch(texts)
     assert found.row_lengths()[len(lines) + 1 :][:2].numpy().tolist() == [200, 1]
-
-
-@pytest.mark.parametrize(
-    "text, lower, words",
-    [
-        ("Hello,wörld\u200b!", True, ["hello", ",", "world", "!"]),
-        ("Hello,wörld\u200b!", False, ["Hello", ",", "wörld", "!"]),
-        ("ab你好\u3000c$d", True, ["ab", "你", "好", "c", "$", "d"]),
-        ("\t a\n\0b\ufffd ", True, ["a", "b"]),
-        ("", True, []),
-    ],
-)
-def test_words(text, lower, words):
-    [found] = split_words_graph(tf.constant([text]), lower).to_list()
-    assert [word.decode("utf-8") for word in found] == words
 
 
 def test_vocabularies_travel_with_the_graph():

@@ -139,13 +139,13 @@ def added(file, token, number):
 @pytest.mark.parametrize(
     "file", ["added_tokens", "tokenizer_config", "special_tokens_map", "tokenizer"]
 )
-@pytest.mark.parametrize("token", ["zor", "the", "[E1]"])
-def test_added_tokens_are_refused_by_name(tmp_path, name, file, token):
-    path = folder_with(tmp_path, name, **{file: added(file, token, 5)})
-    with pytest.raises(UserError) as error:
-        load_tokenizer(path)
-    for part in (f"{file}.json: ", repr(token), "Take it out of that file"):
-        assert part in str(error.value)
+def test_added_tokens_are_refused_by_name(tmp_path, name, file):
+    for token in ("zor", "the", "[E1]"):
+        path = folder_with(tmp_path, name, **{file: added(file, token, 5)})
+        with pytest.raises(UserError) as error:
+            load_tokenizer(path)
+        for part in (f"{file}.json: ", repr(token), "Take it out of that file"):
+            assert part in str(error.value)
 
 
 BERT = as_fast("vocab.txt", {})

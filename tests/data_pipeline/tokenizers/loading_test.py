@@ -24,9 +24,6 @@ def test_settings_travel_beside_the_vocabulary(tmp_path, vocab_file):
     earlier.write_bytes(cased.settings_json())
     assert load_tokenizer(str(copy)).settings == cased.settings
     assert load_tokenizer(str(copy), lower=True).settings.lower is True
-    (tmp_path / "tokenizer_settings.json").write_text('{"lower": true}')
-    with pytest.raises(UserError, match=r"tokenizer_settings.json"):
-        load_tokenizer(str(copy))
 
 
 def test_a_hugging_face_folder_has_a_file_of_a_similar_name(tmp_path, vocab_file):

@@ -15,6 +15,7 @@ from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.graph import GraphSentencePieceTokenizer
 from data_pipeline.tokenizers.normalization import normalize
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer, is_word_start_piece
+from tests.data_pipeline.tokenizers.every_kind_test import google_ids
 
 HUGGING_FACE = Path(__file__).parents[2] / "goldens" / "hf_tokenizer"
 SHARED = Path(__file__).parents[3].parent / "shared"
@@ -28,23 +29,12 @@ def graph_tokenizer(tokenizer):
     return GraphSentencePieceTokenizer(tokenizer)
 
 
-def reference_ids(processor, text):
-    """google-research/albert's encode_pieces and PieceToId, written from its description."""
-    pieces = []
-    for piece in processor.EncodeAsPieces(normalize(text)):
-        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
-            pieces += [*processor.EncodeAsPieces(piece[:-1].replace("\u2581", "")), ","]
-        else:
-            pieces.append(piece)
-    return [processor.PieceToId(piece) for piece in pieces]
-
-
 def test_digit_comma_rule(vocab_file, tokenizer, lines):
     assert len(tokenizer.resplit) > 5, "the vocabulary should hold pieces such as '0,'"
     plain = SentencePieceTokenizer(vocab_file, rules="plain")
     sample = [f"in {year}, or 1,{year}, {year % 97}," for year in range(1950, 2050)] + lines[:300]
     processor = sentencepiece.SentencePieceProcessor(model_file=vocab_file)
-    expected = [reference_ids(processor, text) for text in sample]
+    expected = [google_ids(processor, text) for text in sample]
     assert tokenizer.encode_batch(sample) == expected
     assert [tokenizer.encode(text) for text in sample] == expected
     assert sum(plain.encode(text) != tokenizer.encode(text) for text in sample) > 50

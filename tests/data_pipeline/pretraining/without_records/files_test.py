@@ -144,6 +144,9 @@ def test_text_that_gives_no_example(tmp_path, tokenizer):
     (tmp_path / "a.txt").write_text("word\n\n\nword\n")
     with pytest.raises(UserError, match=r"No example could be made of 1 file.*a.txt"):
         TrainingText(Corpus(str(tmp_path / "a.txt")), tokenizer, SETTINGS).batches(BATCH)
+    (tmp_path / "a.jsonl").write_text('{"body": "One. Two."}\n')
+    with pytest.raises(UserError, match="between documents: .*a.jsonl:1: no text in field 'text'"):
+        TrainingText(Corpus(f"{tmp_path}/a.jsonl"), tokenizer, SETTINGS).batches(BATCH)
     with pytest.raises(UserError, match="No file matches"):
         TrainingText(Corpus(f"{tmp_path}/b*"), tokenizer, SETTINGS)
 
@@ -191,9 +194,3 @@ def test_examples_and_unknown_pieces_are_counted(text, monkeypatch):
         [block.text.ids for group in range(len(text._groups)) for block in text._blocks(group)]
     )
     assert shares == [np.mean(ids == text._tokenizer.unk_id)]
-
-
-def test_text_that_gives_no_example_names_its_problems(tmp_path, tokenizer):
-    (tmp_path / "a.jsonl").write_text('{"body": "One. Two."}\n')
-    with pytest.raises(UserError, match="between documents: .*a.jsonl:1: no text in field 'text'"):
-        TrainingText(Corpus(f"{tmp_path}/a.jsonl"), tokenizer, SETTINGS).batches(BATCH)

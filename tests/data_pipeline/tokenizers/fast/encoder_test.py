@@ -1,25 +1,16 @@
 """The fast encoder for each kind of tokenizer: the same ids, and each word tokenized once."""
 
-import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from data_pipeline.tokenizers.base import FlatIds
-from data_pipeline.tokenizers.fast import encoder, unigram_words
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 GOLDENS = Path(__file__).parents[3] / "goldens"
 MODEL = str(GOLDENS / "hf_tokenizer" / "spiece.model")
-
-
-def golden_lines():
-    with (GOLDENS / "hf_tokenizer" / "lines.jsonl").open(encoding="utf-8") as file:
-        texts = [json.loads(line)["text"] for line in file]
-    return [" ".join(text.split()) for text in texts] + ["in 2010, or 7,", "", "a"]
 
 
 def spied(tokenizer, name):
@@ -40,16 +31,6 @@ def assert_equal(found, expected):
     assert found.ids.dtype == np.int32
 
 
-@pytest.mark.parametrize("rules", ["google", "huggingface", "plain"])
-def test_sentencepiece_gives_the_same_ids(rules):
-    tokenizer, texts = SentencePieceTokenizer(MODEL, rules=rules), golden_lines()
-    expected = tokenizer.encode_flat(texts)
-    asked = spied(tokenizer, "encode_normalized")
-    for _ in range(2):
-        assert_equal(fast_encoder(tokenizer)(texts), expected)
-    assert len(asked) < len(texts)
-
-
 def test_long_sentences_are_encoded_as_a_whole():
     """More than 1,024 characters may add up to another rounding."""
     tokenizer = SentencePieceTokenizer(MODEL)
@@ -59,14 +40,6 @@ def test_long_sentences_are_encoded_as_a_whole():
     asked = spied(tokenizer, "encode_normalized")
     assert_equal(fast_encoder(tokenizer)(texts), expected)
     assert asked == [texts[1]]
-
-
-def test_models_whose_words_do_not_stand_alone(monkeypatch):
-    monkeypatch.setattr(unigram_words, "supports", lambda model: False)
-    tokenizer, texts = SentencePieceTokenizer(MODEL), ["In 2010, it rained.", "Élan"]
-    asked = spied(tokenizer, "encode_normalized")
-    assert_equal(fast_encoder(tokenizer)(texts), tokenizer.encode_flat(texts))
-    assert asked[:2] == ["in 2010, it rained.", "elan"]
 
 
 def test_wordpiece_looks_each_short_word_up():
@@ -100,19 +73,3 @@ def test_other_kinds_keep_their_own_method():
 def test_an_encoder_is_kept_with_what_it_remembers():
     tokenizer = WordPieceTokenizer(str(GOLDENS / "wordpiece" / "vocab.txt"))
     assert fast_encoder(tokenizer) is fast_encoder(tokenizer)
-
-
-@pytest.mark.parametrize(
-    "ids, lengths, table, new_ids, new_lengths",
-    [
-        ([7, 5, 9], [2, 1], {5: [1, 2]}, [7, 1, 2, 9], [3, 1]),
-        ([5, 5], [1, 0, 1], {5: [1, 2, 3]}, [1, 2, 3, 1, 2, 3], [3, 0, 3]),
-        ([5, 6], [2], {5: [8], 6: [4, 5]}, [8, 4, 5], [3]),
-        ([7, 9], [1, 1], {5: [1, 2]}, [7, 9], [1, 1]),
-        ([], [0, 0], {5: [1, 2]}, [], [0, 0]),
-    ],
-)
-def test_some_ids_become_several(ids, lengths, table, new_ids, new_lengths):
-    encoded = FlatIds(np.array(ids, np.int32), np.array(lengths, np.int64))
-    found = encoder._split_again(encoded, table)
-    assert (found.ids.tolist(), found.lengths.tolist()) == (new_ids, new_lengths)

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from data_pipeline.tokenizers.fast import word_cache
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
-from data_pipeline.tokenizers.normalization import (
-    combining_ranges,
-    ranges_where,
-    whitespace_ranges,
-)
+from data_pipeline.tokenizers.normalization import combining_ranges, ranges_where, whitespace_ranges
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 SHARED = Path(__file__).parents[4].parent / "shared" / "data"
