@@ -93,7 +93,7 @@ class Runner:
 
 def _describe(details: Mapping[str, Any]) -> str:
     shape = ", ".join("?" if size < 0 else str(size) for size in details["shape_signature"])
-    return f"{np.dtype(details['dtype']).name}[{shape}]"
+    return f"{tf.as_dtype(details['dtype']).name}[{shape}]"
 
 
 def convert(function: Any, model: Any, precision: str) -> bytes:

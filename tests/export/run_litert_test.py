@@ -1,18 +1,25 @@
-"""What the program for LiteRT prints."""
+"""The program for LiteRT as a user calls it."""
 
-from export.comparison import Comparison
-from export.litert import LiteRTExport
-from export.run_litert import export_summary
+import re
+
+import pytest
+
+pytest.importorskip(
+    "ai_edge_litert", reason='SKIPPED: LITERT IS NOT INSTALLED (pip install "albert-tf[litert]")'
+)
 
 
-def test_the_report_lists_signature_and_size():
-    inputs, outputs = {"input_mask": "int32[?, ?]"}, {"logits": "float32[?, 3]"}
-    comparison = Comparison("float16", 8_000_000, {"logits": 0.001})
-    exported = LiteRTExport("phone/topics", inputs, outputs, 4_050_000, comparison)
-    assert export_summary(exported).splitlines() == [
-        "exported phone/topics",
-        "  signature tokens: input_mask int32[?, ?] -> logits float32[?, 3]",
-        "  precision float16: 4.05 MB; weights in float32: 8.00 MB",
-        "  largest difference from float32: 1.0e-03, of logits",
-        "  accuracy: not measured, for which --eval_file is needed",
-    ]
+def test_the_report_lists_signature_and_size(model_dirs, tmp_path, result_of):
+    process = result_of(
+        "export.run_litert", f"--model_dir={model_dirs['classifier']}", "--task=classifier",
+        f"--output_dir={tmp_path}/topics", "--precision=float16",
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    path, signature, size, difference, accuracy = process.stdout.splitlines()
+    assert path == f"exported {tmp_path}/topics"
+    assert signature.startswith("  signature tokens: input_mask int32[?, ?], ")
+    assert " -> label string[?], label_id int32[?], logits float32[?, 3], " in signature
+    assert re.fullmatch(r"  precision float16: 0\.\d+ MB; weights in float32: 0\.\d+ MB", size)
+    assert re.fullmatch(r"  largest difference from float32: \d\.\de-0\d, of logits", difference)
+    assert accuracy == "  accuracy: not measured, for which --eval_file is needed"
+    assert (tmp_path / "topics" / "model.tflite").stat().st_size > 0
