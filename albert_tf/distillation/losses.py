@@ -1,6 +1,6 @@
-"""The losses of distillation, functions of a student's and a teacher's tensors in any precision.
+"""Distillation losses: functions of a student's and a teacher's tensors, in any precision.
 
-Each returns float32 values, one for each example or token; means over a batch are taken elsewhere.
+Each returns one float32 value per example or token; callers average over the batch.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from albert_tf.layers.forward_pass import MASKED
 
-_EPSILON = 1e-12  # PyTorch's, in cosine_embedding_loss.
+_EPSILON = 1e-12  # As in PyTorch's cosine_embedding_loss.
 
 
 def divergence(student: tf.Tensor, teacher: tf.Tensor, temperature: float) -> tf.Tensor:
     """T^2 KL(teacher || student) of softmaxes at temperature T: logits [..., C] -> [...]."""
-    # Gradients of softmax(logits / T) shrink with T^2: the factor keeps the weight of the term what
-    # it was (Hinton et al. 2015).
+    # Gradients through softmax(logits / T) scale with 1 / T^2. The factor T^2 compensates, so that
+    # the weight of the term does not depend on T (Hinton et al. 2015).
     student, teacher = (
         tf.nn.log_softmax(tf.cast(logits, tf.float32) / temperature)
         for logits in (student, teacher)
@@ -49,8 +49,8 @@ def mean_square(student: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
 def score_difference(
     student: tuple[tf.Tensor, tf.Tensor], teacher: tuple[tf.Tensor, tf.Tensor], mask: tf.Tensor
 ) -> tf.Tensor:
-    """The mean squared difference of attention scores before their softmax, over all heads and real
-    keys: scaled queries and keys [B, N, S, D] of both, mask [B, S] -> [B, S], of each query.
+    """Mean squared difference of attention scores, before the softmax, over all heads and real
+    keys: scaled queries and keys [B, N, S, D] of both models, mask [B, S] -> [B, S], by query.
     """
     scores = (
         tf.matmul(tf.cast(query, tf.float32), tf.cast(key, tf.float32), transpose_b=True)
@@ -58,7 +58,7 @@ def score_difference(
     )
     squares = tf.reduce_mean(tf.math.squared_difference(*scores), axis=1)  # [B, Q, S]
     real = tf.cast(mask, tf.float32)
-    # A row of padding alone gets 0, not NaN.
+    # A row with only padding gets 0, not NaN.
     count = tf.maximum(tf.reduce_sum(real, axis=1, keepdims=True), 1.0)  # [B, 1]
     return tf.linalg.matvec(squares, real) / count
 
@@ -66,8 +66,8 @@ def score_difference(
 def relation_divergence(
     student: tf.Tensor, teacher: tf.Tensor, mask: tf.Tensor, num_heads: int
 ) -> tf.Tensor:
-    """KL(teacher || student) of how tokens relate to each other, the mean over `num_heads` parts of
-    the vectors [B, N, S, D], whose N and D may differ: mask [B, S] -> [B, S] (MiniLM v2).
+    """KL(teacher || student) of the relations between tokens (MiniLM v2), the mean over `num_heads`
+    relation heads: vectors [B, N, S, D], whose N and D may differ by model, mask [B, S] -> [B, S].
     """
     bias = (1.0 - tf.cast(mask, tf.float32))[:, None, None] * MASKED
 
@@ -76,7 +76,7 @@ def relation_divergence(
         rows = tf.transpose(tf.cast(vectors, tf.float32), [0, 2, 1, 3])  # [B, S, N, D]
         shape = tf.shape(rows)
         parts = tf.reshape(rows, [shape[0], shape[1], num_heads, size])
-        # Both factors of the product are these: together they are scaled by 1 / sqrt(size).
+        # `parts` is both factors of the product, which is thus scaled by 1 / sqrt(size).
         parts = tf.transpose(parts, [0, 2, 1, 3]) * size**-0.25  # [B, R, S, H / R]
         return tf.matmul(parts, parts, transpose_b=True) + bias
 

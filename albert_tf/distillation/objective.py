@@ -1,6 +1,6 @@
-"""The objective of a student: the terms that compare it with a teacher, added to its own losses.
+"""The objective of a student: its own losses, plus terms that compare it with a teacher.
 
-A new term is a row of TERMS: the values that it has for a batch, and what both models need for it.
+A new term is a row of TERMS: how its values are computed, and what it requires of both models.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from albert_tf.models import AlbertEncoder, AlbertModel, objectives
 from albert_tf.models.losses import Ratio, weighted_mean
 from albert_tf.models.objectives import Batch, Objective
 
-STORED = "teacher_logits"  # The input with the answers of a teacher that is not there.
+STORED = "teacher_logits"  # The input with a teacher's stored answers, used instead of a model.
 DEFAULT = {"logits": 1.0, "relations": 1.0}
-RELATION_HEADS = 8  # Or fewer, where that does not divide both widths.
+RELATION_HEADS = 8  # Or fewer, if 8 does not divide both hidden sizes.
 
 
-# The values of `logits`, of both models' outputs and the temperature.
+# (student's outputs, teacher's outputs, temperature) -> values of the term `logits`.
 Compare: TypeAlias = Callable[[Any, Any, float], tf.Tensor]
 
 
 def _of_outputs(weight: float = 1.0, **compare: Compare) -> Compare:
-    """The weighted sum over outputs by name."""
+    """The weighted sum of comparisons, which are given by the name of the output."""
 
     def total(student: Any, teacher: Any, temperature: float) -> tf.Tensor:
         parts = [each(student[name], teacher[name], temperature) for name, each in compare.items()]
@@ -44,15 +44,15 @@ def _of_outputs(weight: float = 1.0, **compare: Compare) -> Compare:
 
 
 _soft, _binary = losses.divergence, losses.binary_divergence
-# The student's objective -> its values, and the batch's weights of them. Parts are weighted as the
-# objective weights its own.
+# The student's objective -> the comparison of outputs, and the batch's weights of its values.
+# Several outputs are weighted as in the objective's own loss.
 _LOGITS: dict[type, tuple[Compare, str]] = {
     objectives.ClassificationObjective: (_soft, "example_weights"),
     objectives.MultiLabelObjective: (
         lambda *given: tf.reduce_mean(_binary(*given), axis=1),
         "example_weights",
     ),
-    objectives.RegressionObjective: (  # A number has no temperature.
+    objectives.RegressionObjective: (  # A single number has no softmax, and so no temperature.
         lambda student, teacher, _: losses.mean_square(student, teacher),
         "example_weights",
     ),
@@ -74,13 +74,13 @@ def _cosine(student: States, teacher: States, *_: Any) -> tf.Tensor:
 
 
 def _hidden(student: States, teacher: States, _: Any, project: Callable[..., Any]) -> tf.Tensor:
-    every = (len(teacher.hidden) - 1) // (len(student.hidden) - 1)  # 6 layers for 2: 0, 3, 6.
+    every = (len(teacher.hidden) - 1) // (len(student.hidden) - 1)  # 6 layers to 2: 0, 3, 6.
     pairs = zip(student.hidden, teacher.hidden[::every], strict=True)
     return tf.add_n([losses.mean_square(project(one), other) for one, other in pairs])
 
 
 def _attention(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.Tensor:
-    every = len(teacher.attended) // len(student.attended)  # 6 layers for 2: the 3rd and the 6th.
+    every = len(teacher.attended) // len(student.attended)  # 6 layers to 2: the 3rd and 6th.
     pairs = zip(student.attended, teacher.attended[every - 1 :: every], strict=True)
     return tf.add_n([losses.score_difference(s[:2], t[:2], mask) for s, t in pairs])
 
@@ -88,7 +88,7 @@ def _attention(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.
 def _relations(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.Tensor:
     def last(states: States) -> list[tf.Tensor]:
         query, key, value = states.attended[-1]
-        # The layer has scaled its queries for its own softmax.
+        # Undo the layer's scaling of its queries by 1 / sqrt(D).
         return [query * tf.cast(tf.sqrt(float(query.shape[-1])), query.dtype), key, value]
 
     widths = [states.hidden[-1].shape[-1] for states in (student, teacher)]
@@ -97,7 +97,7 @@ def _relations(student: States, teacher: States, mask: tf.Tensor, _: Any) -> tf.
     return tf.add_n([losses.relation_divergence(*each, mask, parts) for each in pairs])
 
 
-# What both models need: words for it, a size of a configuration, whether the two sizes fit.
+# A requirement: its wording, a size in a configuration, whether the two models' sizes fit.
 Need: TypeAlias = tuple[str, Callable[[AlbertConfig], int], Callable[[int, int], bool]]
 _WIDTH: Need = ("equal hidden sizes", lambda config: config.hidden_size, operator.eq)
 _HEADS: Need = ("equal numbers of heads", lambda each: each.num_attention_heads, operator.eq)
@@ -109,8 +109,8 @@ _LAYERS: Need = (
 
 
 class Term(NamedTuple):
-    """A term: its values float32 [B, S], of the states of student and teacher, the mask and the
-    learned layer, None where it is made of logits or labels; and what both models need for it.
+    """A term: a function from the states of student and teacher, the mask and the learned layer to
+    values float32 [B, S] (None if made of logits or labels), and its requirements on both models.
     """
 
     of_states: Callable[[States, States, tf.Tensor, Any], tf.Tensor] | None = None
@@ -134,7 +134,7 @@ def _own_term(loss: str) -> str:
 
 
 class _WithProjection(AlbertModel):
-    """A student with the layer that `hidden` learns, from its width to the teacher's."""
+    """A student with the layer that `hidden` trains, which projects its width to the teacher's."""
 
     def __init__(self, student: AlbertModel, width: int) -> None:
         super().__init__(student.config, student.packed, "with_projection", student.dtype_policy)
@@ -145,12 +145,12 @@ class _WithProjection(AlbertModel):
 
     @property
     def encoder(self) -> AlbertEncoder:
-        """The student's."""
+        """The student's encoder."""
         return self.student.encoder
 
 
 def check_objective(objective: Objective) -> None:
-    """Raises UserError for what no teacher can be compared on."""
+    """Raises UserError for an objective on which a teacher cannot be compared."""
     if type(objective) not in _LOGITS:
         raise UserError(
             f"A --teacher does not go with {type(objective).__name__}: it needs masked words "
@@ -159,8 +159,8 @@ def check_objective(objective: Objective) -> None:
 
 
 class DistillationObjective:
-    """The weighted sum of terms, see `distill`. Figures beside the ones of the student's objective:
-    `distill_` and `weighted_`, the parts of the loss with their weights.
+    """The weighted sum of terms, see `distill`. Its metrics: those of the student's objective, and
+    the weighted parts of the loss, named `distill_<term>` and `weighted_<student's loss>`.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class DistillationObjective:
         terms: Mapping[str, float],
         temperature: float,
     ) -> None:
-        """Without a teacher batches have its answers: STORED, float32 [B, C]."""
+        """If `teacher` is None, batches contain its stored answers: STORED, float32 [B, C]."""
         self._own, self._teacher, self._terms = student, teacher, dict(terms)
         self._temperature, self.student = temperature, student.model
         check_objective(student)
@@ -194,7 +194,7 @@ class DistillationObjective:
         self.metrics = (*student.metrics, *self.losses)
 
     def _check_answers(self) -> None:
-        """Raises UserError for a term that does not exist, or not for the student's objective."""
+        """Raises UserError for a term that is unknown or does not suit the student's objective."""
         own = {_own_term(name) for name in self._own.losses}
         known = [name for name in TERMS if name in own or name not in ("labels", "masked_words")]
         for name in self._terms:
@@ -225,7 +225,7 @@ class DistillationObjective:
         """Ratios by name; batch: as for the student's objective."""
         outputs: list[Any] = []
 
-        # The student's objective calls its model once; what comes out is kept on the way.
+        # The student's objective calls its model once; this wrapper records the outputs.
         def student(inputs: Batch, **how: Any) -> Any:
             outputs.append(self.student(inputs, **how))
             return outputs[0]
@@ -246,7 +246,7 @@ class DistillationObjective:
             ratio = weighted_mean(of_states(states, their_states, mask, project), mask)
             parts[f"distill_{name}"] = self._terms[name], ratio
         for name, (weight, ratio) in parts.items():
-            # In the numerator, since denominators are known from the batch alone, see `losses`.
+            # In the numerator, because denominators must follow from the batch alone, see `losses`.
             ratios[name] = Ratio(weight * ratio.numerator, ratio.denominator)
         return ratios
 
@@ -255,14 +255,14 @@ class DistillationObjective:
         return watched(encoder) if self._of_states else contextlib.nullcontext()
 
     def _ask_teacher(self, batch: Batch) -> tuple[Any, Any]:
-        """The teacher's outputs and states, of which no gradient goes on."""
+        """The teacher's outputs and states, through which no gradient flows."""
         if self._teacher is None:
             return batch[STORED], None
-        # An encoder alone knows no choices.
+        # An encoder alone accepts no inputs with choices.
         is_encoder = isinstance(self._teacher, AlbertEncoder)
         with self._watched(self._teacher) as states:
             outputs = self._teacher(_flat(batch) if is_encoder else batch, training=False)
-        # Without states an empty tuple: None would be passed on as if it were a tensor.
+        # An empty tuple instead of None, which `map_structure` would treat as a tensor.
         return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))
 
 

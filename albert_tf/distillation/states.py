@@ -1,4 +1,4 @@
-"""The states of an encoder's layers in a forward pass that somebody else makes."""
+"""Recording of an encoder's layer states in a forward pass that other code runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from albert_tf.models import AlbertEncoder
 
 
 class States(NamedTuple):
-    """The states of L layers, inner ones counted.
+    """The states of L layers, counting inner layers.
 
     Attributes:
       hidden: L + 1 tensors [B, S, H], unspecified at padding: the embeddings as the first layer
         gets them, then the output of each layer.
-      attended: of each layer, queries (scaled by 1 / sqrt(D)), keys and values [B, N, S, D].
+      attended: for each layer, queries (scaled by 1 / sqrt(D)), keys and values [B, N, S, D].
     """
 
     hidden: list[tf.Tensor]
@@ -28,7 +28,7 @@ class States(NamedTuple):
 
 
 class _SeenBlock(ReadyBlock):
-    """A ReadyBlock that keeps its input where that is the first layer's."""
+    """A ReadyBlock that records its input if it is the first layer's."""
 
     def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Any) -> tf.Tensor:
         hidden = self.operations.states.hidden  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ class _SeenBlock(ReadyBlock):
 
 
 class _Watching(Operations):
-    """Keeps the states of one pass, which has all positions in its last layer, too."""
+    """Records the states of one pass; the last layer, too, computes all positions."""
 
     ready_block = _SeenBlock
 
@@ -57,13 +57,13 @@ class _Watching(Operations):
 
 
 class _WatchingTraining(_Watching, TrainingOperations):
-    """The same by the fast forms."""
+    """`_Watching` with the fast forms of training."""
 
 
 @contextlib.contextmanager
 def watched(encoder: AlbertEncoder) -> Iterator[States]:
-    """A context in which the states of the encoder's one pass are kept, which recomputes nothing.
-    It computes as a step with a gradient does, whose fast forms take a batch as a whole.
+    """A context that records the states of the encoder's single forward pass. The pass recomputes
+    nothing and uses the operations of a training step, whose fast forms take a whole batch.
     """
     encoder.operations = _WatchingTraining() if fast_switch.is_on() else _Watching()
     try:

@@ -1,4 +1,4 @@
-"""The settings of distillation, and the teacher's model, loaded from wherever weights are."""
+"""The settings of distillation, and loading of the teacher's model from any source of weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Distillation(Settings):
         None,
         "Teacher to distill from: all that --init_checkpoint may be; in fine-tuning also stored "
         "answers: runs by commas or a series of them, whose mean counts, or a TSV file.",
-        expert=True,  # --help has as many flags as a reader takes in.
+        expert=True,  # To keep --help short.
     )
     distillation: tuple[str, ...] = setting(
         (),
@@ -76,7 +76,7 @@ class Distillation(Settings):
 
 
 class Shared(NamedTuple):
-    """Properties of the data that a teacher has to have, too; labels: None in pre-training."""
+    """Properties of the data that the teacher must share; labels: None in pre-training."""
 
     vocab_fingerprint: str
     vocab_size: int
@@ -85,7 +85,7 @@ class Shared(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The objective of a run, perhaps with a teacher, and what the run says of that."""
+    """The objective of a run, with or without a teacher, and what the run records about it."""
 
     objective: Objective
     must_not_change: dict[str, Any]
@@ -98,8 +98,8 @@ def with_teacher(
     shared: Shared,
     stored_sha256: str | None = None,
 ) -> Learned:
-    """The objective of a student with the terms of the settings, or as it is without a teacher.
-    `stored_sha256`: the teacher is answers with this hash, and not a model.
+    """The student's objective with the terms of the settings; unchanged if there is no teacher.
+    `stored_sha256`: hash of the stored answers that replace a teacher model.
     """
     if settings is None or settings.teacher is None:
         return Learned(objective, {"teacher": None}, {})
@@ -125,10 +125,10 @@ def with_teacher(
 def _load(
     name: str, student: AlbertModel, shared: Shared, needs_answers: bool
 ) -> tuple[AlbertModel, str]:
-    """The teacher's model, its encoder alone where no answers are needed, and its weights' hash."""
+    """The teacher (only its encoder if no answers are needed) and the hash of its weights."""
     source = locate(name)
     config, vocab_file = source.config(), source.vocab_file
-    # Where no vocabulary lies next to the weights, its size is all that can be compared.
+    # If no vocabulary lies next to the weights, only its size can be compared.
     fingerprint = load_tokenizer(vocab_file).fingerprint if vocab_file else shared.vocab_fingerprint
     if (fingerprint, config.vocab_size) != (shared.vocab_fingerprint, shared.vocab_size):
         raise UserError(
@@ -153,12 +153,12 @@ def _load(
         else:
             teacher = AlbertEncoder(config)
             formats.load_start(teacher, source.path)
-    # Packing is a choice for the run's devices, which a source does not know.
+    # Packing depends on the devices of the run, so take it from the student.
     getattr(teacher, "encoder", teacher).packed = student.encoder.packed
     hashes = map(atomic_files.file_sha256, source.weights_files)
     return teacher, hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _kind(model: AlbertModel) -> tuple[Any, ...]:
-    """Its class, and what else its answers are."""
+    """The model's class, and the attributes that define the form of its answers."""
     return type(model), *(getattr(model, name, None) for name in ("num_classes", "multi_label"))

@@ -15,17 +15,17 @@ from albert_tf.keras_compat import keras, require_keras_2
 from albert_tf.models.inputs import lists_to_tensors
 from albert_tf.variable_names import distinct
 
-# Entries of `get_config` that every model has; the others are of its class.
+# Entries of `get_config` that every model has; subclasses add their own.
 COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
 
 
 class AlbertModel(keras.Model):
-    """A Keras model made from an AlbertConfig. Its variables exist as soon as the object does, and
-    their names do not depend on the model's.
+    """A Keras model made from an AlbertConfig. The constructor creates all variables; their names
+    do not depend on the model's name.
     """
 
-    # The name of the class in model.json, by which checkpoints know its heads; "" for a class that
-    # has no model folder.
+    # The class's name in model.json, which tells checkpoints the heads; "" for a class that is
+    # never saved to a model folder.
     saved_as: str = ""
 
     def __init__(
@@ -39,7 +39,7 @@ class AlbertModel(keras.Model):
         """
         Args:
           config: the architecture, also as a dict of its fields.
-          packed: whether dense layers leave out padding; None: where that is faster, on CPUs.
+          packed: whether dense layers skip padding; None: where that is faster, on CPUs.
           name: the name of the Keras model; variables are not named after it.
           dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
           trainable: False freezes all variables.
@@ -58,18 +58,18 @@ class AlbertModel(keras.Model):
         self._frozen_when_made: frozenset[str] = frozenset()
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Before Keras sees the inputs, because it takes a list for a structure of scalars.
+        # Before Keras sees the inputs, because it treats a list as a structure of scalars.
         return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
-        """Nothing is left to do: the constructor has made every variable."""
-        # Before the first call, so that a model that has computed nothing can be loaded from a
-        # checkpoint, counted, and given an optimizer.
+        """Does nothing: the constructor has created every variable."""
+        # This way a model can be loaded from a checkpoint, have its parameters counted, and get an
+        # optimizer before its first call.
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs; `input_shape` is one shape, or a dict of them by input."""
 
-        # Keras's own method would try float32 ids.
+        # Keras's own method would call the model with float32 ids.
         def placeholder(shape: Any) -> Any:
             shape = tf.TensorShape(shape)
             return keras.Input(shape[1:], shape[0], dtype=tf.int32)
@@ -81,19 +81,19 @@ class AlbertModel(keras.Model):
         return tf.nest.map_structure(lambda output: output.shape, outputs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's, after which the optimizer has its variables."""
+        """Keras's `compile`, which here also creates the optimizer's variables."""
         require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
         # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
         # replaces it by a new optimizer; the moments are copied over below.
         restored = self.optimizer
         if kwargs.get("from_serialized"):
             # Keras passes this when it loads a SavedModel of a compiled model. By then it has made
-            # all parts of a trainable model trainable, also those that had been frozen.
+            # all parts of a trainable model trainable, even those that were frozen.
             self._freeze(self._frozen_when_made)
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
-        # Otherwise `fit` makes these variables while it traces its first step, and traces it again.
+        # Otherwise `fit` creates them while tracing its first step, and then traces it again.
         with self.distribute_strategy.scope():
             self.optimizer.build(self.trainable_variables)
         if kwargs.get("from_serialized") and restored is not None:
@@ -101,21 +101,21 @@ class AlbertModel(keras.Model):
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles with what `get_compile_config` returned."""
-        # Keras's own method does nothing for a class that overrides `compile`, so a model would
-        # come out of a `.keras` file without its optimizer.
+        # Keras's own method does nothing for a class that overrides `compile`, so a model
+        # loaded from a `.keras` file would lack its optimizer.
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def summary(self, *args: Any, expand_nested: bool = True, **kwargs: Any) -> None:
-        """Prints Keras's table, here with the parts of the encoder, and how the layers share."""
+        """Prints Keras's table with the encoder's parts, and how the layers share weights."""
         super().summary(*args, expand_nested=expand_nested, **kwargs)
         (kwargs.get("print_fn") or print)(_describe_stack(self.config))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, and `frozen`: the names of the parts ("encoder") and
-        the parts in them ("encoder/embeddings") that are not trainable while what holds them is.
+        """The constructor's arguments, and `frozen`: the names of parts ("encoder") and of their
+        parts ("encoder/embeddings") that are not trainable although what contains them is.
         """
-        # They stay frozen in `.keras` files and in SavedModels of compiled models. When it loads
-        # another SavedModel, Keras makes every part trainable.
+        # They stay frozen in `.keras` files and in SavedModels of compiled models. When loading
+        # any other SavedModel, Keras makes every part trainable.
         frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
             "config": self.config.to_dict(),
@@ -146,13 +146,13 @@ class AlbertModel(keras.Model):
     def from_preset(
         cls, name_or_path: str, *, config: AlbertConfig | None = None, **arguments: Any
     ) -> AlbertModel:
-        """A model of this class with published or own weights and new heads.
+        """A model of this class with published weights, or your own, and new heads.
 
         >>> AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
 
         It takes the arguments of the function `albert_tf.from_preset`, and raises its errors.
         """
-        # By the lazy table of the package, since `pretrained`, which downloads, imports the models.
+        # Through the package's lazy table, because `pretrained` itself imports the models.
         return albert_tf.from_preset(name_or_path, cls, config=config, **arguments)
 
 
@@ -169,7 +169,7 @@ def _describe_stack(config: AlbertConfig) -> str:
 
 
 def _assign_by_name(variables: Sequence[tf.Variable], values: Sequence[tf.Variable]) -> None:
-    """Assigns values to the variables of their names; a variable without one stays as it is."""
+    """Assigns each value to the variable of the same name; other variables keep theirs."""
     by_name = dict(zip(distinct([value.name for value in values]), values))
     for name, variable in zip(distinct([each.name for each in variables]), variables):
         if name in by_name:

@@ -15,7 +15,7 @@ from albert_tf.models.task_model import TaskModel, Tensors
 
 
 class _ClassesModel(TaskModel):
-    """A model whose one head is a dense layer to `num_classes` logits, C, after dropout."""
+    """A model with one head: dropout, then a dense layer to `num_classes` logits, C."""
 
     settings: tuple[str, ...] = ("num_classes", "dropout_rate")
     per_token = False
@@ -89,7 +89,7 @@ class AlbertMultipleChoice(TaskModel):
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertSentenceEncoder(TaskModel):
     """A vector for a text. Outputs, a dict of float [B, H]: `mean_output`, the mean over real
-    tokens, and `pooled_output`; of several texts in a row, int32 [B, C, S], float [B, C, H].
+    tokens, and `pooled_output`; float [B, C, H] for inputs int32 [B, C, S], several texts a row.
     """
 
     default_name, saved_as = "sentence_encoder", "sentence_embedding"
@@ -102,8 +102,8 @@ class AlbertSentenceEncoder(TaskModel):
         inputs = complete_inputs(inputs)
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]
-        # In float32, since a sum over S in bfloat16 would lose digits; a text of padding alone gets
-        # zeros, not a division by zero.
+        # In float32, since a sum over S in bfloat16 would lose precision; a text with only padding
+        # gets zeros, not a division by zero.
         weights = tf.cast(inputs["input_mask"], tf.float32)  # [B, S]
         weights /= tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
         mean = tf.linalg.matvec(tf.cast(hidden, tf.float32), weights, transpose_a=True)

@@ -29,7 +29,7 @@ class AlbertEncoder(AlbertModel):
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H]; on request `attention_probs`, as many tensors float [B, N, S, S].
-    Sequence and encoder outputs are unspecified at padding, and so are its rows of probabilities.
+    At padding, sequence and encoder outputs and rows of probabilities are unspecified.
     """
 
     saved_as = "encoder"
@@ -41,7 +41,7 @@ class AlbertEncoder(AlbertModel):
         name: str = "encoder",
         **kwargs: Any,
     ) -> None:
-        """Without `config` its fields are among `kwargs`: AlbertEncoder(vocab_size=30000, ...)."""
+        """If `config` is None, `kwargs` has its fields: AlbertEncoder(vocab_size=30000, ...)."""
         fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() if key in kwargs}
         if (config is None) == (not fields):
             raise ValueError(
@@ -49,20 +49,20 @@ class AlbertEncoder(AlbertModel):
                 f"{fields or 'no field'}. Write AlbertEncoder(vocab_size=30000, ...)."
             )
         super().__init__(config or fields, packed, name, **kwargs)
-        self.operations: Operations | None = None  # Set by those who look into a pass.
+        self.operations: Operations | None = None  # Set by code that records a pass.
         config = self.config
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
-            # Reads position 0, the [CLS] of every text. Sentence order is learned through it, so
-            # that vector is what heads for whole texts start from.
+            # Reads position 0, the [CLS] of every text. Sentence-order prediction trains this
+            # vector, and heads for whole texts build on it.
             self.pooler = dense_layer(config.hidden_size, config, "pooler", activation="tanh")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         if self.built:
             return
-        with tf.name_scope("encoder/"):  # Absolute, and whatever the name: checkpoints say so.
+        with tf.name_scope("encoder/"):  # Absolute and fixed, as in checkpoints.
             for part in (self.embeddings, self.transformer):
                 with tf.name_scope(part.name):
                     part.build()
@@ -79,7 +79,7 @@ class AlbertEncoder(AlbertModel):
         """The outputs, see the class; with `output_attentions` also `attention_probs`, before
         dropout.
         """
-        # No fast form returns probabilities, so the layers then compute by the plain formulas, and
+        # No fast form returns probabilities, so the layers then use the plain formulas and
         # recompute nothing.
         observed = ObservedOperations() if output_attentions else None
         outputs = self._layers(inputs, None, training, seed, observed or self.operations)
@@ -100,8 +100,8 @@ class AlbertEncoder(AlbertModel):
         seed: Seed = None,
     ) -> tf.Tensor:
         """The sequence output at positions, float [B, P, H]."""
-        # The last layer computes nothing else: of 128 positions, heads of pre-training read about
-        # 20, and a classifier reads one.
+        # The last layer computes only these: of 128 positions, the heads of pre-training read
+        # about 20, and a classifier reads one.
         (hidden,) = self._layers(inputs, positions, training, seed, self.operations)
         return hidden
 
@@ -115,11 +115,11 @@ class AlbertEncoder(AlbertModel):
         operations: Operations | None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
-        # `training` means dropout. Here it also tells that a gradient will follow, as Keras cannot.
+        # `training` enables dropout. Here it also tells, as Keras cannot, that a gradient follows.
         operations = operations or operations_for(training, self.config.recompute)
 
-        # A fast form calls this with parts of the batch, so all that depends on the batch is made
-        # in here.
+        # A fast form calls this on parts of the batch, so everything that depends on the batch is
+        # computed inside.
         def run(word_ids, type_ids, mask, positions) -> list[tf.Tensor]:
             layout = make_layout(mask, operations.row_multiple, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)

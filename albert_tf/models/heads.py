@@ -20,8 +20,8 @@ from albert_tf.layers.operations import ACTIVATIONS, Seed
 
 
 class MaskedLMHead(SizedLayer):
-    """Predicts the word pieces at masked positions with the encoder's own word embedding table, or
-    with another that it has, as the configuration's tie_word_embeddings says.
+    """Predicts the subwords at masked positions with the encoder's word embedding table, or with a
+    table of its own if the configuration's tie_word_embeddings is False.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
@@ -33,7 +33,7 @@ class MaskedLMHead(SizedLayer):
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         build_children(self._config.hidden_size, self.transform)
         build_children(self._config.embedding_size, self.layer_norm)
-        # Added to float32 logits, so float32 whatever the precision.
+        # float32 in any precision, because it is added to float32 logits.
         self.output_bias = self.add_weight(
             "output_bias", [self._width], tf.float32, "zeros", experimental_autocast=False
         )
@@ -47,9 +47,9 @@ class MaskedLMHead(SizedLayer):
         [V, E] -> float32 [B, P, V].
         """
         shape = tf.shape(hidden)
-        # H -> E, the activation, a norm, and the product with the table [V, E] that embeds the
-        # words: the way in, backwards. V numbers for each position are many, 30,000 where H is 768,
-        # so only masked positions have any.
+        # The embedding in reverse: H -> E, activation, layer norm, and the product with the word
+        # embedding table [V, E]. V logits per position are many (30,000 where H is 768), so only
+        # masked positions get them.
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
         table = word_embeddings if self._config.tie_word_embeddings else self.output_embeddings

@@ -11,8 +11,8 @@ _TOKENS = (
     "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
     "input_type_ids)"
 )
-# The names that other libraries have for these inputs. They are refused, not ignored: a model that
-# did not read an attention_mask would silently compute padding as text.
+# Other libraries' names for these inputs. They are refused, not ignored: a model that ignored an
+# attention_mask would silently treat padding as text.
 _FOREIGN = {
     "input_ids": "input_word_ids",
     "attention_mask": "input_mask",
@@ -33,20 +33,20 @@ _FURTHER = {
 def complete_inputs(
     inputs: Any, rank: int = 2, also: Sequence[str] = (), if_given: Sequence[str] = ()
 ) -> dict[str, tf.Tensor]:
-    """The inputs of a model, from all that it may be called with: `input_word_ids`, `input_mask`
+    """The inputs of a model, from any accepted form of them: `input_word_ids`, `input_mask`
     (missing: 1) and `input_type_ids` (missing: 0) as int32 tensors of one shape, and further ones.
 
     Args:
       inputs: a dict, or word ids alone; integers or booleans of any width, as tensors or arrays.
       rank: 2 for [B, S]; 3 where each example has several sequences, [B, C, S].
       also: names of further inputs that the model needs.
-      if_given: names of further inputs that it can do without.
+      if_given: names of further inputs that are optional.
 
     Raises:
       ValueError: an input is missing, has its name in another library, or does not fit.
     """
-    # Keras checks nothing of this for a subclassed model: a wrong shape or dtype would fail in some
-    # layer, whose error names no input. All checks are of static shapes, so a graph has none.
+    # Keras checks none of this for a subclassed model: a wrong shape or dtype would fail in some
+    # layer, whose error names no input. The checks use static shapes, and add no ops to a graph.
     is_dict = isinstance(inputs, Mapping)
     given = dict(inputs) if is_dict else {"input_word_ids": inputs}
     further = (*also, *(name for name in if_given if given.get(name) is not None))
@@ -91,7 +91,7 @@ def single_texts(inputs: Any) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
 
 
 def lists_to_tensors(inputs: Any) -> Any:
-    """Inputs whose lists, alone or in a dict, have become tensors; a ValueError for ragged ones."""
+    """Inputs with lists, alone or in a dict, converted to tensors; ValueError if ragged."""
     if isinstance(inputs, Mapping):
         return {name: lists_to_tensors(value) for name, value in inputs.items()}
     if not isinstance(inputs, (list, tuple)):

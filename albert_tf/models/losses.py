@@ -1,9 +1,8 @@
 """Losses and metrics as ratios of two sums, so that batches, replicas and steps add up exactly."""
 
 # The mean over a batch that is spread over replicas is not the mean of the replicas' means, since
-# replicas may hold different numbers of masked positions: of 6 / 3 and 4 / 1 the mean is 3, but
-# (6 + 4) / (3 + 1) is 2.5. Every figure is therefore a `Ratio`; sums are added, and division comes
-# last.
+# replicas may hold different numbers of masked positions: the mean of 6 / 3 and 4 / 1 is 3, but
+# (6 + 4) / (3 + 1) is 2.5. So every metric is a `Ratio`: sums are added first, then divided.
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Added to the denominator of every mean, as the reference does with masked words:
-# sum(weights * cross_entropy) / (sum(weights) + 1e-5). A batch without any prediction has the loss
-# 0, and not NaN, which would end up in every weight.
+# Added to the denominator of every mean, as the reference does for masked language modeling:
+# sum(weights * cross_entropy) / (sum(weights) + 1e-5). A batch without any prediction thus has the
+# loss 0, not NaN, which would spread to every weight.
 EPSILON = 1e-5
 
 

@@ -23,7 +23,7 @@ from albert_tf.models.spans import position_mask
 
 Batch = dict[str, tf.Tensor]
 
-# Objective of a pair of segments, as --sentence_objective has it -> its name in the metrics.
+# Value of --sentence_objective -> the objective's name in the metrics.
 SENTENCE_OUTPUTS = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
 
 
@@ -34,11 +34,11 @@ class Objective(Protocol):
 
     @property
     def losses(self) -> Mapping[str, str]:
-        """The ratios that are minimized, and for each the batch's weights whose sum is its
+        """The ratios to minimize, each with the name of the batch's weights whose sum is its
         denominator: {"masked_lm_loss": "masked_lm_weights"}. The loss is the sum of these ratios.
         """
-        # The weights are named so that denominators are known before the model runs: a batch that
-        # is trained on in parts divides each part's gradients by the sum of the whole batch.
+        # The weights are named so that denominators are known before the model runs: gradient
+        # accumulation divides each part's gradients by the sum over the whole batch.
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ def loss_denominators(objective: Objective, batch: Batch) -> dict[str, tf.Tensor
 def total_loss(
     objective: Objective, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
 ) -> tf.Tensor:
-    """The loss that is minimized, a float32 scalar. `ratios` may be of a part of a batch, with the
-    denominators of the whole; None: their own.
+    """The loss to minimize, a float32 scalar. `ratios` may be of a part of a batch, with the
+    `denominators` of the whole batch; None: those of `ratios`.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in objective.losses}
@@ -106,8 +106,8 @@ class PretrainingObjective:
 
     def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, pairs = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
-        # Weights are 0 where a text has fewer masked words than a row has room for, and where an
-        # example only fills up the last batch of an evaluation.
+        # Weights are 0 at unused predictions of a text with fewer than P masked tokens, and for
+        # examples that only fill up the last batch of an evaluation.
         ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
         ratios = _loss_and_accuracy("masked_lm", words, ids, weights)
         if self._objective:
@@ -117,13 +117,13 @@ class PretrainingObjective:
 
 
 class RecurringSpansObjective(PretrainingObjective):
-    """Masked words, the order of segments, and recurring-span selection: the mean cross-entropy of
-    start and end of each answer, the place that a span which is hidden elsewhere has left.
+    """Masked language modeling, sentence-order prediction and recurring-span selection: the mean
+    cross-entropy of start and end of each answer, the one place where a recurring span is visible.
     """
 
-    # The standard span head gives a token one score, whatever the question, where Splinter's has
-    # one for each question. So an answer competes with all tokens but the other answers, and the
-    # model learns which spans fit any of the [MASK]s; of one answer this is SpanObjective's loss.
+    # The standard span head gives a token one score for all questions; Splinter's head gives one
+    # per question. So an answer competes with all tokens except the other answers, and the model
+    # learns which spans fit any of the [MASK]s. For one answer this is SpanObjective's loss.
 
     model: AlbertSpanPretrainer
 
@@ -153,10 +153,10 @@ class RecurringSpansObjective(PretrainingObjective):
 
 
 class ReplacedTokensObjective:
-    """The generator's masked words, the detector's replaced tokens, and the order of segments.
+    """Masked language modeling of the generator, detection of replaced tokens, sentence order.
 
-    The figures of detection are means over real tokens; precision and recall judge the answer "this
-    token was replaced". The loss that is minimized is `detection_weight` times `detection_loss`.
+    Detection metrics are means over real tokens; precision and recall are those of the class "this
+    token was replaced". `weighted_detection_loss`, `detection_weight` times the loss, is minimized.
     """
 
     def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
@@ -188,11 +188,11 @@ class ReplacedTokensObjective:
         loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=replaced, logits=logits)
         ratios = {
             **_loss_and_accuracy("masked_lm", words, ids, batch["masked_lm_weights"]),
-            # The weight is in the numerator: the denominator is the batch's, like all others.
+            # The weight is in the numerator: every denominator is a sum of the batch's weights.
             "weighted_detection_loss": weighted_mean(self.model.detection_weight * loss, real),
             "detection_loss": weighted_mean(loss, real),
             "detection_accuracy": weighted_mean(said == replaced, real),
-            # The share of tokens called replaced that were, and the share of replaced ones found.
+            # The share of tokens predicted as replaced that were, and of replaced ones found.
             "detection_precision": weighted_mean(replaced, said * real),
             "detection_recall": weighted_mean(said, replaced * real),
             "replaced_share": weighted_mean(replaced, real),
@@ -303,8 +303,8 @@ class SpanObjectiveV2:
     cross-entropy of "no answer".
     """
 
-    # A question without an answer has its start and end at [CLS], so the span loss counts it as any
-    # other.
+    # A question without an answer has its start and end at [CLS], so the span loss treats it like
+    # any other.
 
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
@@ -323,7 +323,7 @@ class SpanObjectiveV2:
         answer = tf.nn.sigmoid_cross_entropy_with_logits(
             labels=tf.cast(is_impossible, tf.float32), logits=logits
         )
-        # A logit above 0 is a probability above 1/2; the threshold of real answers is chosen later.
+        # A logit above 0 is a probability above 1/2; the threshold for answers is chosen later.
         right = tf.equal(logits > 0, tf.cast(is_impossible, tf.bool))
         return {
             **_span_ratios(outputs["start_log_probs"], outputs["end_log_probs"], batch),
