@@ -1,4 +1,4 @@
-"""The objective of pairs of texts: vectors of texts that belong together become alike."""
+"""The objective of text pairs: texts that belong together get similar vectors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from albert_tf.models.classifiers import AlbertSentenceEncoder
 from albert_tf.models.losses import Ratio, cross_entropy, weighted_mean
 
 LOSSES = ("in_batch", "cosine")
-_SCALE = 20.0  # Of cosines before the softmax, as in sentence-transformers.
-_SPAN = 3  # Tokens that are hidden together.
+_SCALE = 20.0  # Factor of cosines before the softmax, as in sentence-transformers.
+_SPAN = 3  # Number of tokens in a hidden span.
 
 
 class PairObjective:
-    """The loss of pairs of vectors, by cosines. `in_batch`: each first text should find its second
-    one among those of the batch (MultipleNegativesRankingLoss of sentence-transformers, one way);
+    """A loss on the cosines of pairs of vectors. `in_batch`: find the second text of each first one
+    in the batch (MultipleNegativesRankingLoss of sentence-transformers, in one direction);
     `cosine`: the squared difference of cosine and label (CosineSimilarityLoss).
     """
 
@@ -55,7 +55,7 @@ def in_batch_loss(first: tf.Tensor, second: tf.Tensor, weights: tf.Tensor) -> tf
     cosine; rows of weight 0 are not candidates.
     """
     logits = _SCALE * tf.matmul(_unit(first), _unit(second), transpose_b=True)  # [B, B]
-    # [B] is added to each row, so that whole columns, which are the candidates, drop out.
+    # [B] is added to each row, which removes the columns of candidates of weight 0.
     logits += -1e9 * tf.cast(tf.equal(weights, 0), tf.float32)
     return cross_entropy(logits, tf.range(tf.shape(logits)[0]))
 
@@ -66,12 +66,12 @@ def cosine_loss(first: tf.Tensor, second: tf.Tensor, labels: tf.Tensor) -> tf.Te
 
 
 def hide_tokens(mask: tf.Tensor, share: float, seed: Seed) -> tf.Tensor:
-    """int32 [..., S] with 0 for about this share of the tokens, in spans of three; the first and
-    last token of a text, [CLS] and [SEP], stay.
+    """The mask, int32 [..., S], set to 0 for about this share of the tokens, in spans of three; the
+    first and last token of a text, [CLS] and [SEP], stay.
     """
     shape = tf.shape(mask)
     noise = tf.random.uniform(shape) if seed is None else tf.random.stateless_uniform(shape, seed)
-    # A token is hidden if a span begins at it or at one of the two before: 1 - (1 - q)^3 = share.
+    # A token is hidden if a span begins at it or one of the two before it: 1 - (1 - q)^3 = share.
     begins = tf.cast(noise < 1 - (1 - share) ** (1 / _SPAN), tf.int32)
     covered = tf.add_n([begins] + [_shifted(begins, by) for by in range(1, _SPAN)])
     is_inner = mask * _shifted(mask, 1) * _shifted(mask, -1)
@@ -79,12 +79,12 @@ def hide_tokens(mask: tf.Tensor, share: float, seed: Seed) -> tf.Tensor:
 
 
 def _shifted(values: tf.Tensor, by: int) -> tf.Tensor:
-    """int32 [..., S] moved along the last axis, with zeros behind: 1 2 3 by 1 -> 0 1 2."""
+    """int32 [..., S] shifted along the last axis, filled with zeros: 1 2 3 by 1 -> 0 1 2."""
     rest = tf.zeros_like(values[..., : abs(by)])
     parts = [rest, values[..., :-by]] if by > 0 else [values[..., -by:], rest]
     return tf.concat(parts, axis=-1)
 
 
 def _unit(vectors: tf.Tensor) -> tf.Tensor:
-    # The epsilon is of the squared norm: 1e-12 of the norm, as where pairs are scored.
+    # `epsilon` bounds the squared norm: 1e-12 for the norm, as where pairs are scored.
     return tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)

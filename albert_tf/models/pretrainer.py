@@ -1,4 +1,4 @@
-"""The model of pre-training: masked words and the order of segments."""
+"""The model of pre-training: masked language modeling and sentence-order prediction."""
 
 from __future__ import annotations
 

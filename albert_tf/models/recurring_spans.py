@@ -20,8 +20,8 @@ from albert_tf.models.task_model import Tensors
 class AlbertSpanPretrainer(AlbertPretrainer):
     """An AlbertPretrainer that also points to spans of its text, with AlbertSpanLabeler's head.
 
-    Inputs and outputs: as of AlbertPretrainer, and `start_logits`, `end_logits` float32 [B, S] of
-    the places of spans that [MASK]s stand for, very low at padding.
+    Inputs and outputs: those of AlbertPretrainer, and `start_logits`, `end_logits` float32 [B, S]
+    for where the spans that [MASK]s stand for are visible; very low at padding.
     """
 
     default_name, saved_as = "span_pretrainer", "span_pretraining"
@@ -39,7 +39,7 @@ class AlbertSpanPretrainer(AlbertPretrainer):
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs, also=("masked_lm_positions",))
-        # The whole sequence, unlike in AlbertPretrainer: the head of spans reads every position.
+        # The whole sequence, unlike in AlbertPretrainer: the span head reads every position.
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]  # [B, S, H]
         start, end = tf.unstack(self.span(hidden), axis=-1)
@@ -55,13 +55,13 @@ class AlbertSpanPretrainer(AlbertPretrainer):
         }
 
     def without_spans(self) -> AlbertPretrainer:
-        """A copy without the head of spans, for software that has no place for it."""
+        """A copy without the span head, for formats of other software, which have none."""
         plain = AlbertPretrainer(self.config, packed=self.packed, dtype=self.dtype_policy)
         _copy_weights(self, plain)
         return plain
 
     def take_weights(self, plain: AlbertPretrainer) -> None:
-        """Takes the weights of all parts but the head of spans."""
+        """Takes the weights of all parts except the span head from `plain`."""
         _copy_weights(plain, self)
 
 

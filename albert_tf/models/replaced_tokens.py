@@ -3,10 +3,10 @@
     original    the  cat  sat  on   the  mat
     masked      the [MASK] sat  on   the [MASK]    a small ALBERT predicts the words, and from its
     corrupted   the  cat  sat  on   the  hat      distribution words are drawn
-    replaced     0    0    0    0    0    1       the detector tells them at every position
+    replaced     0    0    0    0    0    1       the detector predicts this at every position
 
-A word that happens to be drawn right counts as original. The generator learns by masked words only:
-no gradient goes through what is drawn.
+A drawn word that equals the original counts as original. The generator learns by masked language
+modeling only: no gradient flows through the drawn words.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", 
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
-    """The architecture of a generator for a detector with `config`, whose layers are `size` (above
-    0, up to 1) as wide: fewer heads of the same width, and what follows from that.
+    """The architecture of a generator for a detector with `config`: layers `size` times as wide
+    (above 0, up to 1), with fewer heads of the same width and a smaller feed-forward size.
     """
-    # E stays, because generator and detector share their embeddings. The generator is smaller, as
-    # the words of a strong one would be too hard to tell from the original (ELECTRA, section 3.2).
+    # E stays, because generator and detector share their embeddings. The generator is smaller,
+    # because a strong one's words are too hard to tell from originals (ELECTRA, section 3.2).
     num_heads = max(1, round(size * config.num_attention_heads))
     share = num_heads / config.num_attention_heads
     return config.replace(
@@ -46,30 +46,30 @@ def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
 
 def draw(logits: tf.Tensor, noise: tf.Tensor, temperature: float) -> tf.Tensor:
     """Words int32 [B, P] drawn from the softmax of logits / temperature, float32 [B, P, V], with
-    noise float32 [B, P], uniform in [0, 1). Below a temperature of 1 likely words become likelier.
+    noise float32 [B, P], uniform in [0, 1). A temperature below 1 makes likely words likelier.
     """
-    # By the inverse of the distribution function: the word is the number of words whose cumulated
-    # probability the noise has passed. That takes one uniform number for each word drawn, where
-    # ELECTRA's Gumbel noise takes V, and gives the same distribution. The noise is an input, and so
-    # a function of seed and step: a run that is resumed draws the same words.
+    # Inverse transform sampling: the drawn word is the number of words whose cumulative probability
+    # is at most the noise. It takes one uniform number per word, where ELECTRA's Gumbel noise takes
+    # V, and gives the same distribution. The noise is an input that depends only on seed and step:
+    # a resumed run draws the same words.
     probabilities = tf.nn.softmax(tf.stop_gradient(logits) / temperature)
     reached = tf.cumsum(probabilities, axis=-1)  # [B, P, V]
-    # The sum ends near 1, not at it: for noise above it the word would be V, which does not exist.
+    # The sum may end below 1; without this factor, noise above it would draw the invalid word V.
     threshold = noise[:, :, tf.newaxis] * reached[:, :, -1:]
     return tf.reduce_sum(tf.cast(reached <= threshold, tf.int32), axis=-1)
 
 
 def put_at(ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Ids int32 [B, S] with words put at positions, both int32 [B, P], where weights are not 0."""
-    # Where they are 0, the id that is there is put there again. Such positions are 0, [CLS], which
-    # is never masked, so no other word is put at the same place.
+    # Where weights are 0, the existing id is written back. Such positions are 0, [CLS], which is
+    # never masked, so no other word is written to the same position.
     words = tf.where(weights > 0, words, tf.gather(ids, positions, batch_dims=1))
     rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions))
     return tf.tensor_scatter_nd_update(ids, tf.stack([rows, positions], axis=-1), words)
 
 
 class DetectionHead(SizedLayer):
-    """Tells at every token whether it was replaced: two dense layers, as in ELECTRA."""
+    """Predicts for every token whether it was replaced: two dense layers, as in ELECTRA."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, 1, **kwargs)
@@ -89,7 +89,7 @@ class DetectionHead(SizedLayer):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertReplacedTokenDetector(TaskModel):
-    """Tells which tokens of a text are not the original ones (ELECTRA's discriminator).
+    """Predicts which tokens of a text are not the original ones (ELECTRA's discriminator).
 
     Outputs, a dict: `replaced_logits` float32 [B, S], above 0 where a token looks replaced,
     unspecified at padding; `sentence_order_logits` float32 [B, 2], as of AlbertPretrainer;
@@ -120,11 +120,11 @@ class ReplacedTokenPretrainer(AlbertModel):
     [B, P], `sampling_noise` float32 [B, P], uniform in [0, 1).
     Outputs, a dict: `masked_lm_logits` float32 [B, P, V] of the generator; `replaced_logits`
     float32 [B, S] and `sentence_order_logits` float32 [B, 2] of the detector; `is_replaced` bool
-    [B, S], what it should have said.
+    [B, S], the target of the detector.
 
     Attributes:
       detector: AlbertReplacedTokenDetector, the model that is kept.
-      generator: AlbertPretrainer, of which sentence order and pooler are not trained.
+      generator: AlbertPretrainer, whose pooler and sentence-order head are not trained.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ReplacedTokenPretrainer(AlbertModel):
           detector_order: whether the detector learns the order of sentences as well.
         """
         super().__init__(config, name=name, **kwargs)
-        self._autocast = False  # To bfloat16 Keras would round the noise, and draw few words.
+        self._autocast = False  # Keras would round the noise to bfloat16: few words could be drawn.
         self.generator_size, self.sampling_temperature = generator_size, sampling_temperature
         self.detection_weight, self.detector_order = detection_weight, detector_order
         with policy_scope(self.dtype_policy):
@@ -154,8 +154,8 @@ class ReplacedTokenPretrainer(AlbertModel):
             self.generator = AlbertPretrainer(
                 generator_config(self.config, generator_size), packed=self.packed
             )
-        # ELECTRA, section 3.2: masked words train embeddings best, because each softmax moves those
-        # of the whole vocabulary, and the detector moves only the words that it sees.
+        # ELECTRA, section 3.2: masked language modeling trains embeddings best: each softmax updates
+        # the whole vocabulary, while the detector updates only the words in its input.
         ours, theirs = self.generator.encoder.embeddings, self.detector.encoder.embeddings
         for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
             setattr(ours, table, getattr(theirs, table))
@@ -163,7 +163,7 @@ class ReplacedTokenPretrainer(AlbertModel):
 
     @property
     def encoder(self) -> AlbertModel:
-        """The detector's encoder, which is the one that is kept."""
+        """The encoder of the detector, the model that is kept."""
         return self.detector.encoder
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
@@ -172,7 +172,7 @@ class ReplacedTokenPretrainer(AlbertModel):
         masked = self.generator(inputs, training=training, seed=fold_in(seed, 0))
         logits = masked["masked_lm_logits"]
         drawn = draw(logits, noise, self.sampling_temperature)
-        # The inputs have [MASK] at these positions, and what was drawn right is not a replacement.
+        # The inputs have [MASK] there, and a drawn word is compared with the original one.
         original = put_at(inputs["input_word_ids"], at, words, weights)
         corrupted = put_at(original, at, drawn, weights)
         detected = self.detector(

@@ -1,4 +1,4 @@
-"""Models of the place of an answer in a text: SQuAD 1.1, and 2.0 with its head."""
+"""Models that locate an answer in a text: for SQuAD 1.1, and for 2.0 with its head."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def position_mask(impossible: tf.Tensor) -> tf.Tensor:
 
 
 class SpanHead(keras.layers.Layer):
-    """Scores of starts, of ends given a start, and of there being no answer, as in
-    google-research/albert's run_squad_v2.
+    """Scores of starts, of ends given a start, and of "no answer", as in google-research/albert's
+    run_squad_v2.
     """
 
-    # The ends are p(end | start), from the hidden states of both. In training the start is the gold
-    # one. Otherwise it is not known, so each of the K likeliest starts gets its own J likeliest
-    # ends: a beam, of which the best pair is chosen when the answer is read from the text.
+    # Ends are scored as p(end | start), from the hidden states of both. Training uses the gold
+    # start. Otherwise it is not known, so each of the K likeliest starts gets its own J likeliest
+    # ends: a beam, whose best pair is chosen when the answer is extracted from the text.
     def __init__(
         self,
         config: AlbertConfig,
@@ -42,7 +42,7 @@ class SpanHead(keras.layers.Layer):
           start_n_top: K, the number of starts in the beam.
           end_n_top: J, the number of ends for each of them.
           dropout_rate: of dropout before the logit of "no answer", in training; 0.1 in the
-            reference, whatever the configuration says.
+            reference, independent of the configuration.
         """
         super().__init__(**kwargs)
         hidden = config.hidden_size
@@ -99,8 +99,8 @@ class SpanHead(keras.layers.Layer):
     def _beam(
         self, hidden: tf.Tensor, start_log_probs: tf.Tensor, mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The likeliest starts and the likeliest ends of each, see `call`; a ValueError where
-        there are fewer positions than these.
+        """The likeliest starts and the likeliest ends of each, see `call`; ValueError if there
+        are fewer positions than these.
         """
         widest, length = max(self.start_n_top, self.end_n_top), start_log_probs.shape[1]
         if length is not None and length < widest:
@@ -111,7 +111,7 @@ class SpanHead(keras.layers.Layer):
         top_starts = tf.math.top_k(start_log_probs, self.start_n_top)  # [B, K]
         ends = self._end_log_probs(hidden, top_starts.indices, mask)  # [B, K, S]
         top_ends = tf.math.top_k(ends, self.end_n_top)  # [B, K, J]
-        # Flat, as the reference's outputs are: start k and its end j at k * J + j.
+        # Flat, like the reference's outputs: start k and its end j at k * J + j.
         beam = self.start_n_top * self.end_n_top
         return {
             "start_top_log_probs": top_starts.values,
@@ -137,8 +137,8 @@ class SpanHead(keras.layers.Layer):
         self, hidden: tf.Tensor, start_logits: tf.Tensor, training: bool, seed: Seed
     ) -> tf.Tensor:
         """The logit of "no answer", float32 [B], from the likely starts and from position 0."""
-        # w tanh(W [sum(p_start h); h_0]): hidden states weighted by the chance that the answer
-        # starts there, and [CLS], which sees the whole text.
+        # w tanh(W [sum(p_start h); h_0]): hidden states weighted by the probability that the answer
+        # starts there, and [CLS], which attends to the whole text.
         probs = tf.cast(tf.nn.softmax(start_logits), hidden.dtype)  # [B, S]
         starts = tf.linalg.matvec(hidden, probs, transpose_a=True)  # [B, H]
         features = tf.concat([starts, hidden[:, 0]], axis=-1)  # [B, 2H]
@@ -163,8 +163,8 @@ class AlbertSpanLabeler(TaskModel):
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
-        # The reference lets padding compete with real tokens. Here the hidden states of padding are
-        # unspecified, since packed rows have none, so it must not.
+        # In the reference, padding competes with real tokens. Here it must not, because its hidden
+        # states are unspecified: packed rows have none.
         mask = position_mask(1 - inputs["input_mask"])
         return {"start_logits": start + mask, "end_logits": end + mask}
 

@@ -19,9 +19,9 @@ Tensors = dict[str, tf.Tensor]
 class TaskModel(AlbertModel):
     """An encoder with heads."""
 
-    default_name: str  # The Keras model's, unless it is given one.
-    # Arguments of the constructor that are attributes, and that `get_config` has in addition to the
-    # ones of every model.
+    default_name: str  # The name of the Keras model by default.
+    # Constructor arguments that are stored as attributes, and that `get_config` adds to those of
+    # every model.
     settings: tuple[str, ...] = ()
 
     def __init__(self, config: AlbertConfig, name: str | None = None, **kwargs: Any) -> None:
@@ -32,13 +32,13 @@ class TaskModel(AlbertModel):
     def new_head(
         self, head_class: type, *arguments: Any, name: str, per_token: bool = False
     ) -> keras.layers.Layer:
-        """A head of the model's configuration and precision, with its variables, for hidden states
-        float [B, H], or [B, S, H] with `per_token`.
+        """A built head with the model's configuration and precision, for hidden states float
+        [B, H], or [B, S, H] with `per_token`.
         """
         with policy_scope(self.dtype_policy):
             head = head_class(self.config, *arguments, name=name)
         leading_axes = (None, None) if per_token else (None,)
-        with tf.name_scope(f"{name}/"):  # Absolute: checkpoints know no other name.
+        with tf.name_scope(f"{name}/"):  # Absolute, as in checkpoints.
             head.build((*leading_axes, self.config.hidden_size))
         return head
 
@@ -46,7 +46,7 @@ class TaskModel(AlbertModel):
         return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
 
     def pooled_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
-        """float [B, H]; the last layer computes nothing else."""
+        """float [B, H]; the last layer computes only position 0."""
         inputs = complete_inputs(inputs)
         first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]
         return self.encoder.pooler(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])

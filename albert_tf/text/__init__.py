@@ -1,1 +1,1 @@
-"""Models from text to answers, and the layer that makes a model's inputs of text."""
+"""Models that take text, and the layer that turns text into a model's inputs."""

@@ -1,4 +1,4 @@
-"""Models from text to answers in two lines: masks that are filled, sentences as vectors.
+"""Models that take text, in two lines of code: filling of masks, vectors of sentences.
 
 They need tensorflow_text. For serving, `export` makes SavedModels that do the same.
 """
@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT = "albert-small-en"
-_BATCH_TOKENS = 64 * 128  # Of a batch, padding included.
+_BATCH_TOKENS = 64 * 128  # Tokens of a batch, padding included.
 
 
 class MaskFiller:
@@ -34,7 +34,7 @@ class MaskFiller:
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
         """
         Args:
-          name_or_path: weights with the head of masked words, see `locate`.
+          name_or_path: weights with the masked LM head, see `locate`.
           max_seq_length: longer texts are cut, with a warning; None: the length that the model was
             trained on, or the number of its positions.
 
@@ -43,7 +43,7 @@ class MaskFiller:
         """
         source = locate(name_or_path)
         self.model = AlbertPretrainer(source.config())
-        # Pooler and head of sentence order may be missing, since filling masks needs neither.
+        # The pooler and the sentence-order head may be missing: filling masks needs neither.
         formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph, length = graph_tokenizer(self._tokenizer), _length(source, max_seq_length)
@@ -51,9 +51,9 @@ class MaskFiller:
         self._cut = _Cut(length)
 
     def __call__(self, text: str, top_k: int = 5) -> list[list[tuple[str, float]]]:
-        """For each mask of the text `top_k` pairs of a piece and its probability, best first.
+        """For each mask of the text, `top_k` pairs of a piece and its probability, best first.
 
-        A mask that is cut off with the end of the text has no answer; a warning says so.
+        A mask in the part of the text that is cut off has no answer, which gives a warning.
         """
         tokens = self._encode.tokenize(tf.constant([text]))
         self._cut.note(tokens)
@@ -84,8 +84,8 @@ class MaskFiller:
 
 
 class SentenceEmbedder:
-    """A function from texts to vectors: the mean of the last layer over a text's tokens; of a
-    folder of sentence-transformers, what its modules.json says. `pooling` says which.
+    """A function from texts to vectors: the mean of the last layer over a text's tokens, or, for a
+    folder of sentence-transformers, the pooling of its modules.json, as `pooling` tells.
     """
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
@@ -96,8 +96,8 @@ class SentenceEmbedder:
             trained on, or the number of its positions.
 
         Raises:
-          UserError: see `from_preset`; or the folder is one of sentence-transformers, and its
-            vectors need a step that is not computed here.
+          UserError: see `from_preset`; or the vectors of a sentence-transformers folder need a
+            step that is not supported here.
         """
         source = locate(name_or_path)
         self.pooling = sentence_transformers.read_pooling(source.path)
@@ -114,7 +114,7 @@ class SentenceEmbedder:
         self._cut = _Cut(length)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 [B, H], in the order of the texts; of a single text, given as such, [H]."""
+        """float32 [B, H], in the order of the texts; [H] for a single string."""
         if isinstance(texts, str):
             return self([texts])[0]
         vectors = np.zeros([len(texts), self.model.config.hidden_size], np.float32)
@@ -123,8 +123,8 @@ class SentenceEmbedder:
         tokens = self._encode.tokenize(tf.constant(texts))
         self._cut.note(tokens)
         lengths = tokens.row_lengths().numpy()
-        # Texts of similar lengths are computed together, since a batch is padded to its longest
-        # text. The shorter they are, the more go into a batch.
+        # Texts of similar lengths form a batch, since a batch is padded to its longest text. The
+        # shorter they are, the more go into a batch.
         order = np.argsort(-lengths, kind="stable")
         while len(order):
             longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)  # [CLS], [SEP].
@@ -140,8 +140,8 @@ class SentenceEmbedder:
     encode = __call__  # As sentence-transformers names it.
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
-        """float32 [B], the cosine of the vectors of each pair, -1 to 1; a UserError where there are
-        not as many `second` as `first`.
+        """float32 [B], the cosine of the vectors of each pair, -1 to 1; UserError if `first` and
+        `second` have different lengths.
         """
         first, second = ([each] if isinstance(each, str) else each for each in (first, second))
         if len(first) != len(second):
@@ -153,8 +153,8 @@ class SentenceEmbedder:
 
 
 def _length(source: formats.Source, given: int | None) -> int:
-    """The given number of tokens, or the one that a model was trained on, as exports take it; if
-    its folder does not say, the number of its positions.
+    """The given number of tokens; by default, as in exports, the length that the model was trained
+    on, or the number of its positions if its folder does not store that length.
     """
     positions = source.config().max_position_embeddings
     if given is not None and not 3 <= given <= positions:
@@ -165,7 +165,7 @@ def _length(source: formats.Source, given: int | None) -> int:
 
 
 class _Cut:
-    """The warning that texts are cut, which is given once."""
+    """A warning that texts are cut, given only once."""
 
     def __init__(self, max_seq_length: int) -> None:
         self._max_seq_length = max_seq_length

@@ -1,4 +1,4 @@
-"""Text to a model's inputs as a Keras layer, for `Dataset.map` and in functional models.
+"""A Keras layer from text to a model's inputs, for `Dataset.map` and functional models.
 
 It needs tensorflow_text, and runs on a CPU: on a TPU put it in the input pipeline.
 """
@@ -22,8 +22,8 @@ from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
-# TensorFlow's file system in the memory of this process: a tokenizer is made from a path, and a
-# layer from a `.keras` file brings its vocabulary along.
+# TensorFlow's in-memory file system: a tokenizer is made from a path, but a layer from a `.keras`
+# file brings the vocabulary itself.
 _MEMORY = "ram://albert_tf_vocabularies"
 
 
@@ -35,9 +35,9 @@ class AlbertPreprocessor(keras.layers.Layer):
         dataset = dataset.map(lambda row: (preprocessor(row["text"]), row["label"]))
 
     Input: strings (UTF-8) [B], [B, 1], or one string []; for pairs two such tensors, (A, B), where
-    an empty B stands for no second text.
-    Output, a dict: `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, S], of one string
-    [S]. The ids equal the ones of fine-tuning from files; the longer text of a pair is cut.
+    an empty B means no second text.
+    Output, a dict: `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, S], or [S] for
+    one string. The ids equal those of fine-tuning from files; the longer text of a pair is cut.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class AlbertPreprocessor(keras.layers.Layer):
           vocab_file: a SentencePiece model, or a WordPiece vocabulary if the name ends in .txt.
           max_seq_length: S, special pieces included; longer texts are cut.
           lower, rules, strip_accents, space_chinese: see `load_tokenizer`.
-          pad_to_longest: S is the length of the batch's longest row, and `max_seq_length` the most.
+          pad_to_longest: S is the length of the batch's longest row, at most `max_seq_length`.
           name: of the layer.
           kwargs: of keras.layers.Layer.
 
@@ -73,15 +73,15 @@ class AlbertPreprocessor(keras.layers.Layer):
         graph = graph_tokenizer(self._tokenizer)
         self._encoder = TextEncoder(graph, self._tokenizer, max_seq_length)
         with tf.init_scope():
-            # TF Text makes its resource at the first call; it has to outlive the graph that Keras
-            # traces a layer in first, and throws away.
+            # TF Text creates its resource at the first call. Made here, the resource outlives the
+            # temporary graph in which Keras first traces a layer.
             self._encoder.tokenize(tf.constant([""]))
 
     @classmethod
     def from_preset(
         cls, name_or_path: str, max_seq_length: int = 128, **arguments: Any
     ) -> AlbertPreprocessor:
-        """The layer with the vocabulary that lies next to some weights.
+        """The layer with the vocabulary that is stored next to some weights.
 
         Args:
           name_or_path: name of a published model, or the path of a folder or checkpoint.
@@ -95,11 +95,11 @@ class AlbertPreprocessor(keras.layers.Layer):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer in Python, which knows the pieces and their ids."""
+        """The tokenizer in Python, which has the pieces and their ids."""
         return self._tokenizer
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Keras would take lists of texts for structures of scalars.
+        # Keras would treat lists of texts as structures of scalars.
         pair = _as_pair(inputs)
         texts = lists_to_tensors(inputs) if pair is None else tuple(map(lists_to_tensors, pair))
         if isinstance(texts, (str, bytes, np.ndarray)):
@@ -132,7 +132,7 @@ class AlbertPreprocessor(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, with the vocabulary itself in place of its path."""
-        # So a saved model loads where the file does not exist.
+        # This way a saved model loads where the file does not exist.
         content = base64.b64encode(self._tokenizer.content()).decode("ascii")
         return {
             "name": self.name,
@@ -146,10 +146,10 @@ class AlbertPreprocessor(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> AlbertPreprocessor:
-        """The layer from what `get_config` returned; no file of the first one is needed."""
+        """The layer from what `get_config` returned, without the original vocabulary file."""
         arguments = dict(config)
         vocabulary, fingerprint = arguments.pop("vocabulary"), arguments.pop("fingerprint")
-        # By its hash: layers with the same vocabulary share one file.
+        # Named by hash, so that layers with the same vocabulary share one file.
         folder = f"{_MEMORY}/{fingerprint}"
         path = f"{folder}/{vocabulary['name']}"
         if not tf.io.gfile.exists(path):
@@ -159,7 +159,7 @@ class AlbertPreprocessor(keras.layers.Layer):
 
 
 def _as_pair(inputs: Any) -> tuple[Any, Any] | None:
-    """The texts A and B of pairs; None: there is one tensor of texts. Two strings in a list are a
+    """The texts A and B of pairs; None for a single tensor of texts. Two strings in a list are a
     batch of two texts; a tuple is always a pair.
     """
     if not isinstance(inputs, (list, tuple)):
