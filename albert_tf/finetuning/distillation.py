@@ -30,8 +30,8 @@ from data_pipeline.finetuning.text_files import (
 )
 from data_pipeline.tokenizers.base import Tokenizer
 
-_LEAST = 1e-7  # A probability below it counts as it: an average of votes may have 0.
-_OUTPUTS = "/outputs"  # The folder of a run that has its stored answers, next to its model.
+_LEAST = 1e-7  # The lower bound of probabilities: an average of votes may have 0.
+_OUTPUTS = "/outputs"  # A run's folder of stored answers, next to its models.
 
 
 def distilled(
@@ -41,7 +41,7 @@ def distilled(
     training: TrainingExamples,
     tokenizer: Tokenizer,
 ) -> tuple[Learned, TrainingExamples]:
-    """The objective of a run, and its examples, which have stored answers as a target."""
+    """The objective of a run, and its examples, with a teacher's stored answers as a target."""
     objective, length = task.new_objective(student), training.features.max_seq_length
     shared = Shared(tokenizer.fingerprint, tokenizer.vocab_size, length, training.labels)
     teacher = settings.teacher if settings else None
@@ -61,10 +61,10 @@ def distilled(
         )
     read = _of_table if teacher.endswith(".tsv") else _of_runs
     logits = _logits(task, read(teacher, task, training))
-    # A target is taken by rows, so that each answer stays with its example in shuffled batches.
+    # Targets are selected by row, so that each answer stays with its example when shuffled.
     targets = {**training.features.targets, STORED: logits}
     features = dataclasses.replace(training.features, targets=targets)
-    # Of the answers, not of their files: a run goes on with the same ones wherever they lie.
+    # Hash the answers, not their files, so that a run can resume after the files were moved.
     sha256 = run_folder.fingerprint({STORED: logits})
     return (
         with_teacher(objective, settings, shared, sha256),
@@ -73,17 +73,17 @@ def distilled(
 
 
 def _is_stored(teacher: str) -> bool:
-    """Whether a teacher is answers: a table, runs by a pattern or list, a series, or outputs."""
+    """Whether a teacher is stored answers: a table, several runs, a series, or outputs."""
     if teacher.endswith(".tsv") or set(teacher) & set(",*?"):
         return True
     return teacher.rstrip("/").endswith(_OUTPUTS) or read_series(teacher) is not None
 
 
 def _of_runs(teacher: str, task: Task, training: TrainingExamples) -> Predictions:
-    """The answers of runs to the examples to be trained on, averaged as an ensemble's."""
+    """The answers of runs to the training examples, averaged like those of an ensemble."""
     patterns = [each.strip().rstrip("/").removesuffix(_OUTPUTS) for each in teacher.split(",")]
     runs, split = find_runs(patterns, "teacher"), task.train_split
-    find_splits(task, TaskData(), runs, ("best",), [split])  # Says how to store what is missing.
+    find_splits(task, TaskData(), runs, ("best",), [split])  # Its error tells how to store them.
     members, hashes = load_members(task, runs, ("best",), [split])
     _, origin = read_outputs(outputs_path(runs[0], split, "best"))
     if hashes[split] != training.sha256 or list(origin.labels) != list(training.labels):
@@ -96,7 +96,7 @@ def _of_runs(teacher: str, task: Task, training: TrainingExamples) -> Prediction
 
 def _of_table(path: str, task: Task, training: TrainingExamples) -> Predictions:
     """The answers in a table with a row for each example, in their order: a probability for each
-    class in columns p(class), as `predictions/` has them, or a number in the column prediction.
+    class in columns p(class), as in `predictions/`, or a number in the column prediction.
     """
     lines, labels = numbered_lines(path), training.labels
     header = header_row(lines)
@@ -123,7 +123,7 @@ def _of_table(path: str, task: Task, training: TrainingExamples) -> Predictions:
 
 
 def _logits(task: Task, answers: Predictions) -> np.ndarray:
-    """Logits float32 [N, C] whose softmaxes, or sigmoids, are the probabilities; or numbers."""
+    """Logits float32 [N, C] whose softmax, or sigmoid, is the probabilities; or numbers [N, 1]."""
     if answers.probabilities is None:
         return np.array(answers.values, np.float32)[:, None]
     probabilities = np.clip(answers.probabilities, _LEAST, 1 - _LEAST)

@@ -16,18 +16,18 @@ from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.steps import distributed
 from data_pipeline.finetuning.batches import Features, finetuning_dataset
 
-_LOWEST = np.float32(-1e30)  # The logit of positions that a batch did not have.
+_LOWEST = np.float32(-1e30)  # The logit of positions beyond a batch's length.
 
 
 class Predictor:
     """Computes a model's outputs on all rows of some features; traced once.
 
     Rows are sorted by length and spread over all replicas of all workers. Every worker gets all
-    outputs, and each row counts once, however many rows fill the last batch.
+    outputs, without those of rows that only fill the last batch.
     """
 
     def __init__(self, model: keras.Model, features: Features, batch_size: int) -> None:
-        """`batch_size` is over all replicas, a multiple of their number."""
+        """`batch_size` is the total over all replicas, a multiple of their number."""
         self._model, self._features = model, features
         self._strategy = model.distribute_strategy
         with self._strategy.scope():  # XLA and TPUs compile anew for each shape.
@@ -36,16 +36,16 @@ class Predictor:
             finetuning_dataset, features, batch_size, training=False, static_shapes=is_static
         )
         self._batches = distributed(self._strategy, make)
-        # Batches have a few lengths; one trace, whose length is unknown, serves them all.
+        # Batches have a few lengths; one trace with an unknown length serves them all.
         self._step = tf.function(self._compute, autograph=False, reduce_retracing=True)
 
     def __call__(self) -> dict[str, np.ndarray]:
-        """Outputs by name, [N, ...]; `logits` where the model has a single one."""
+        """Outputs by name, [N, ...]; a single output is named `logits`."""
         outputs: dict[str, np.ndarray] = {}
         for batch in self._batches:
             part = {name: value.numpy() for name, value in self._step(batch).items()}
             rows = part.pop("row_numbers")
-            is_real = rows >= 0  # Others only fill the last batch.
+            is_real = rows >= 0  # The others only fill the last batch.
             for name, values in part.items():
                 shape = list(values.shape)
                 has_pieces = name in self._features.sequence_outputs
@@ -62,12 +62,12 @@ class Predictor:
 
     def _compute(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Outputs of a global batch, and its row numbers."""
-        # All workers get all outputs, and so choose the same best checkpoint.
+        # All workers get all outputs, so that they choose the same best checkpoint.
         per_replica = self._strategy.run(self._on_replica, args=(batch,))
         return {name: self._strategy.gather(value, 0) for name, value in per_replica.items()}
 
     def _on_replica(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # Given its targets, SQuAD 2.0's model would answer from the gold start, as in training.
+        # If given targets, SQuAD 2.0's model would predict from the gold start, as in training.
         inputs = {
             name: value for name, value in batch.items() if name not in self._features.targets
         }
@@ -80,12 +80,12 @@ class Predictor:
 class ScoreEvaluator:
     """The scores of a model on held-out splits, for the training loop.
 
-    Figures of the first split have the scores' own names; other splits put their name in front:
-    accuracy, dev_mismatched_accuracy. An undefined score is nan.
+    Metrics of the first split have the names of the scores; those of other splits begin with the
+    name of the split: accuracy, dev_mismatched_accuracy. An undefined score is nan.
 
     Attributes:
       features: rows of each split, by its name.
-      outputs: what `Task.keep` gave of the last outputs, by split.
+      outputs: what `Task.keep` returned for the last outputs, by split.
       scores: the last scores, by split.
       predictions: the last answers, by split.
     """
@@ -97,8 +97,8 @@ class ScoreEvaluator:
         splits: Mapping[str, Features],
         batch_size: int,
     ) -> None:
-        """The first of `splits` decides which checkpoint is best; `batch_size` is the largest, over
-        all replicas.
+        """The first of `splits` decides which checkpoint is best; `batch_size` is an upper
+        bound, over all replicas.
         """
         self._task, self.features = task, dict(splits)
         self._predictors = {
@@ -111,7 +111,7 @@ class ScoreEvaluator:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the figures."""
+        """Names of the metrics."""
         return tuple(
             figure_name(split, name, list(self.features))
             for split in self.features
@@ -119,7 +119,7 @@ class ScoreEvaluator:
         )
 
     def __call__(self) -> dict[str, float]:
-        """Figures by name."""
+        """Metrics by name."""
         figures = {}
         for split, features in self.features.items():
             outputs = self._task.keep(features, self._predictors[split]())
@@ -130,17 +130,17 @@ class ScoreEvaluator:
             for name in self._task.metrics:
                 score = scores.get(name)
                 figure = figure_name(split, name, list(self.features))
-                # The training loop compares numbers, and nan is never the best one.
+                # The training loop compares numbers, of which nan is never the best.
                 figures[figure] = float("nan") if score is None else score
         return figures
 
 
 def rows_of_step(model: keras.Model, features: Features, batch_size: int) -> int:
-    """The batch size of a `Predictor`: at most `batch_size`, and equally many for each replica."""
+    """The batch size of a `Predictor`: at most `batch_size`, the same number for each replica."""
     length, strategy = features.max_seq_length, model.distribute_strategy
     return evaluation_batch_size(model.config, batch_size, length, len(features), strategy)
 
 
 def figure_name(split: str, score: str, splits: list[str]) -> str:
-    """The name of a split's score among the figures of a run, see ScoreEvaluator."""
+    """The name of a split's score among the metrics of a run, see ScoreEvaluator."""
     return score if split == splits[0] else f"{split}_{score}"

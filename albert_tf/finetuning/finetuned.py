@@ -1,4 +1,4 @@
-"""Use of a fine-tuned model: scores on labeled examples, answers to others."""
+"""Use of a fine-tuned model: scores on labeled examples, predictions on others."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class FineTuned(NamedTuple):
     """A fine-tuned model with what its inputs and outputs mean.
 
     Attributes:
-      task: answers as this model does.
-      model: on the devices that compute; None where none was asked for.
-      lengths: where texts are cut, as in training.
+      task: with the model's own settings of answers, such as a threshold.
+      model: on the given devices; None if none were given.
+      lengths: the lengths at which texts are cut, as in training.
       labels: names of the classes in order.
       metadata: the content of model.json.
       folder: the model's.
@@ -63,19 +63,19 @@ class FineTuned(NamedTuple):
 def load_finetuned(
     folder: str, task: Task, devices: Devices | None, tokenizer: Tokenizer | None = None
 ) -> FineTuned:
-    """The fine-tuned model of a folder, for its own task or another with the same classes, as AX
-    with a model of MNLI.
+    """The fine-tuned model in a folder, for its own task or another with the same classes, such as
+    AX with a model of MNLI.
 
-    A benchmark refuses models of others, even if their classes have the same names.
+    A benchmark refuses models of other benchmarks, even if their classes have the same names.
 
     Args:
-      devices: those that compute; None: no model is made, only what its inputs and outputs mean.
-      tokenizer: the model's; None: by its folder.
+      devices: where the model runs; None: load only what its inputs and outputs mean.
+      tokenizer: the model's; None: made from its folder.
     """
     metadata = native.read_metadata(folder)
     expected = next(name for name, kind in native.MODELS.items() if kind is task.model_class)
     labels = metadata.get("labels")
-    # Model folders of earlier versions do not say which task they are for.
+    # Model folders of earlier versions do not store their task.
     trained_on = metadata.get("finetuned_on", metadata["task"])
     if metadata["task"] != expected or labels is None:
         raise UserError(
@@ -91,7 +91,7 @@ def load_finetuned(
     check_meaning(folder, task, metadata)
     _check_labels(folder, task, metadata.get("multi_label", False))
     task = task.as_in(metadata)
-    # SQuAD 2.0's threshold is stored with the scores that it gave.
+    # SQuAD 2.0's threshold is stored among the scores of the model.
     task = task.settled(metadata.get("metrics", {}))
     model = None
     if devices is not None:
@@ -104,8 +104,8 @@ def load_finetuned(
 
 
 def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
-    """Raises UserError where a model's answers mean something else than a task's, which the names
-    of their classes do not tell.
+    """Raises UserError if a model's answers mean something else than a task's, which the names of
+    the classes may not show.
     """
     trained_on = metadata.get("finetuned_on", "")
     if _is_other_benchmark(trained_on, task):
@@ -118,10 +118,10 @@ def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
 
 
 def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> None:
-    """Raises UserError where a model of pairs is to read single texts, or the reverse."""
+    """Raises UserError if a model of pairs is used for single texts, or the reverse."""
     name = "pair_column"
-    # Benchmarks have no columns, and folders of earlier versions do not say theirs. What PairTask
-    # answers are pairs, whatever it was trained on.
+    # Benchmarks have no columns, and folders of earlier versions do not store theirs. PairTask
+    # predicts pairs, even if it was trained on single texts.
     is_known = name in trained_with and name in task.data_settings
     if not is_known or isinstance(task, PairTask):
         return
@@ -135,7 +135,7 @@ def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> No
 
 
 def _check_labels(folder: str, task: Task, trained: bool) -> None:
-    """Raises UserError where a model of several labels at once is to give one, or the reverse."""
+    """Raises UserError if a multi-label model is used for a task of one label, or the reverse."""
     if trained != isinstance(task, MultiLabelTask):
         number = "any number of labels" if trained else "one label"
         remedy = "Give --task=tsv --multi_label" if trained else "Leave --multi_label out"
@@ -143,12 +143,12 @@ def _check_labels(folder: str, task: Task, trained: bool) -> None:
 
 
 def _is_other_benchmark(trained_on: str, task: Task) -> bool:
-    """Whether a model was trained on one benchmark, and is to answer another.
+    """Whether a model was trained on one benchmark and is used for another.
 
     Classes of two benchmarks may have the same names, as in RTE and QNLI.
     """
-    # AX, which has nothing to be trained on, is for models of MNLI; files of one's own are for all
-    # models of their classes.
+    # AX, which has no training examples, is predicted by models of MNLI; the user's own files, by
+    # all models with the same classes.
     known = TASKS.get(trained_on)
     both = known is not None and known.file_reader is None and task.file_reader is None
     return both and trained_on != task.name and task.train_split != ""
@@ -198,21 +198,21 @@ def predict(
 ) -> dict[str, Predictions]:
     """Answers to the examples of splits, written into the folder `predictions` of a run.
 
-    What an ensemble needs of the model's outputs is written into the folder `outputs`. Labels are
-    shown next to the answers where a benchmark's files have them. Where data are missing or wrong,
-    nothing is written.
+    The outputs that an ensemble needs are written into the folder `outputs`. Labels are shown next
+    to the answers if a benchmark's files have them. If data are missing or wrong, nothing is
+    written.
     """
     task, model = finetuned.task, finetuned.model
     answers = {}
     checkpoint = _checkpoint(finetuned.folder)
-    # By this hash an ensemble knows which model has answered.
+    # By this hash an ensemble identifies the model that has answered.
     weights = weights_sha256(formats.recognize(finetuned.folder))
-    # The last model's answers do not take the place of the best one's.
+    # The last model's answers must not replace those of the best one.
     best, own = map(os.path.realpath, (best_folder(output_dir), finetuned.folder))
     has_better = checkpoint == "last" and best != own
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=False)
-        # An ensemble may be scored by what is stored of a dev split.
+        # An ensemble may later be scored on the stored outputs of a dev split.
         scored = task.scored_on(features) if split in task.dev_splits else task
         outputs = Predictor(model, features, rows_of_step(model, features, batch_size))()
         stored = scored.keep(features, outputs)
@@ -233,5 +233,5 @@ def _read_all(task: Task, data: TaskData, splits: Sequence[str]) -> dict[str, Sp
 
 
 def _checkpoint(folder: str) -> str:
-    """The checkpoint of a run that a model folder has: runs/mrpc/last_model -> last."""
+    """The checkpoint, best or last, of a model folder: runs/mrpc/last_model -> last."""
     return "last" if os.path.basename(folder.rstrip("/")) == LAST_MODEL else "best"

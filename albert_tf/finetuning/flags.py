@@ -49,7 +49,7 @@ def define_data_flags() -> None:
 def define_task_flags(needs_vocabulary: bool = False) -> None:
     """Flags of the task, its training data and their lengths.
 
-    `needs_vocabulary`: no model is given that could have one.
+    `needs_vocabulary`: --vocab_file is required, because no model is given that has one.
     """
     define_data_flags()
     flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
@@ -62,8 +62,8 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
     )
     tokenizer_flags.define_flags()
     define(LengthSettings, _TASK)
-    define(Pairs, _TASK)  # The columns are there.
-    # The others do not change what is learned, and have their flags in `define_answer_flags`.
+    define(Pairs, _TASK)  # Its columns are already defined.
+    # The others do not affect training; `define_answer_flags` defines their flags.
     of_answers = {each.name for each in settings_of(SquadSettings)} - {"only_windows_with_answer"}
     define(SquadSettings, _TASK, without=of_answers)
 
@@ -122,9 +122,9 @@ def define_series_flags() -> None:
 
 def define_answer_flags(of_ensemble: bool = False) -> None:
     """Flags of answers. An ensemble averages spans that its members have found, so it has no flags
-    of the finding.
+    of how to find them.
     """
-    define(Classes, _TASK)  # The threshold: the others are there.
+    define(Classes, _TASK)  # Only the threshold: the others are already defined.
     without = (
         ("max_answer_length", "only_windows_with_answer") if of_ensemble else ("span_average",)
     )
@@ -132,8 +132,8 @@ def define_answer_flags(of_ensemble: bool = False) -> None:
 
 
 def task() -> Task:
-    """The task named by --task, with the settings that its own flags give it; a UserError for flags
-    of other tasks.
+    """The task named by --task, with the settings of its own flags; UserError for flags of other
+    tasks.
     """
     _check_used([name for name in tasks_by_setting() if name in FLAGS and FLAGS[name].present])
     if FLAGS.task not in CONFIGURED:
@@ -165,7 +165,7 @@ def _given(name: str) -> str | None:
 
 
 def splits(chosen: Task) -> list[str]:
-    """The splits of --splits, or those that --mode is for."""
+    """The splits of --splits, by default those for --mode."""
     if FLAGS.splits:
         return FLAGS.splits
     if FLAGS.mode == "eval":
@@ -174,8 +174,8 @@ def splits(chosen: Task) -> list[str]:
 
 
 def print_unused_lengths(used: LengthSettings, folder: str) -> None:
-    """Prints which flags of lengths are given and differ from those that a model was trained with,
-    which hold.
+    """Prints which given flags of lengths are ignored, because the model in `folder` was trained
+    with other lengths.
     """
     for name, value in dataclasses.asdict(used).items():
         if FLAGS[name].present and FLAGS[name].value != value:
@@ -183,7 +183,7 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 
 def check_training() -> None:
-    """Raises UserError for flags that training does not use, and for two different lengths."""
+    """Raises UserError for flags that training does not use, and for two that set one length."""
     for what, *names in _EITHER:
         flags.leave_one(what, *names)
     if FLAGS.splits:
@@ -200,17 +200,17 @@ def settings() -> FineTuningSettings:
     return read(FineTuningSettings, lengths=read(LengthSettings))
 
 
-# Pairs of flags that decide the same.
+# Pairs of flags that set the same quantity.
 _EITHER = (
     ("the length of training", "num_train_epochs", "num_train_steps"),
     ("the length of the warm-up", "warmup_proportion", "num_warmup_steps"),
 )
-# --seeds varies the seed, and the others are not of a single run.
+# --seeds varies the seed, and the others do not apply to a single run.
 _NOT_SEARCHED = ("seed", "seeds", "retries", "max_failures")
 
 
 def series() -> list[Variant]:
-    """The runs of --seeds and --search; none: a single run is meant."""
+    """The runs of --seeds and --search; an empty list for a single run."""
     if FLAGS.seeds == 1 and not FLAGS.search:
         return []
     search = parse_search(FLAGS.search or "")
@@ -254,8 +254,8 @@ def _is_searched(flag: flags.flags.Flag) -> bool:
 @contextlib.contextmanager
 def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[None]:
     """A context in which the flags describe one run of several, as if it were the only one."""
-    # Settings are read from the flags, and a run stores its flags: so a run of a series is what its
-    # own command would make, and that command can continue it.
+    # Settings are read from the flags, and a run stores its flags: so a run of a series is the same
+    # as one of a command with these flags, which can also continue it.
     values = {
         **variant.values,
         "seed": variant.seed,
@@ -265,14 +265,14 @@ def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[No
         "search": None,
         "retries": 0,
     }
-    for _, *names in _EITHER:  # What is searched counts, not the other one of a recipe.
+    for _, *names in _EITHER:  # A searched flag overrides its counterpart.
         if searched := variant.values.keys() & set(names):
             values |= {name: FLAGS[name].default for name in names if name not in searched}
     before = {name: (FLAGS[name].value, FLAGS[name].present) for name in values}
     try:
         for name, value in values.items():
             FLAGS[name].value = value
-        for name in variant.values:  # Given, for the checks of flags that do nothing.
+        for name in variant.values:  # Marked as given, for the checks of unused flags.
             FLAGS[name].present = 1
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The end of a fine-tuning run: both checkpoints scored, answers and scores written, and the
+"""The end of a fine-tuning run: scores of both checkpoints, files of answers and scores, and the
 commands that come next.
 """
 
@@ -45,10 +45,10 @@ def conclude(
     trained_on: Mapping[str, str],
     origin: Mapping[str, Any],
 ) -> list[Result]:
-    """Scores the best model, and writes what the run has found; the scores of each dev split.
+    """Scores the best model, and writes the results; returns the scores of each dev split.
 
     Args:
-      model: as it is after the last step; takes the weights of the best one.
+      model: the model after the last step; the best model's weights are loaded into it.
       evaluator: of `model` on the dev splits, which it has just evaluated.
       splits: examples of the dev splits, by name.
       trained_on: the split that was trained on, and the hash of its examples.
@@ -58,7 +58,7 @@ def conclude(
     last = os.path.join(output_dir, LAST_MODEL)
     # Copies: the evaluation of the best model below replaces what the evaluator holds.
     last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
-    # A hash reads the whole file of weights: once for each model, not for each split.
+    # Hashing reads the whole file of weights: do it once per model, not per split.
     hash_of = functools.cache(lambda folder: weights_sha256(formats.recognize(folder)))
 
     def store_outputs(checkpoint: str, folder: str) -> None:
@@ -70,7 +70,7 @@ def conclude(
             )
 
     if writes:
-        store_outputs("last", last)  # Before the model takes other weights.
+        store_outputs("last", last)  # Before other weights are loaded.
     wait_for_all(model.distribute_strategy)  # Until the first worker has written both models.
     best = best_folder(output_dir)
     if hash_of(best) != hash_of(last):  # Otherwise the best one has just been evaluated.
@@ -112,7 +112,7 @@ def fallen_back(
     labels: Sequence[str],
     results: Sequence[Result],
 ) -> list[str]:
-    """Sentences about a last model that tells no examples apart, where the best one does: one for
+    """Sentences about a last model that has learned nothing, although the best one has: one for
     each remark on the last model's answers.
     """
     return [
@@ -124,13 +124,13 @@ def fallen_back(
 
 
 def overtaken(results: Sequence[Result]) -> list[str]:
-    """Sentences about a last model that now scores higher than the one that was best in training,
-    as it may in another precision or on another processor.
+    """Sentences about a last model that, scored again, is better than the one that was best in
+    training, as may happen in another precision or on another processor.
     """
     sentences = []
     for result in results:
         best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
-        # Other splits did not choose the checkpoint, so that the last one may well be better there.
+        # The checkpoint was not chosen on other splits, so the last one may well be better there.
         if best is None or last is None or result.split != result.best_on:
             continue
         if best < last:
@@ -149,8 +149,8 @@ def _step_of(folder: str) -> int:
 
 
 def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[str]) -> list[str]:
-    """Command lines that use the result of a run, for people: prediction, if the program knows the
-    task and can read its data, and export, if the task names one and has the classes for it.
+    """Command lines to suggest after a run: prediction, if the program has the task and can read
+    its data, and export, if the task names one and has the classes for it.
     """
     commands = []
     given = _data_to_predict(task, data)
@@ -168,19 +168,19 @@ def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[
 
 
 def _data_to_predict(task: Task, data: TaskData) -> str:
-    """The flag of what the program predicts; "": it cannot read examples that are in memory."""
-    # A task with the split "predict" has no test set in its folder, only files that are named.
+    """The flag that names the data to predict; "" for examples in memory, which have none."""
+    # A task with the split "predict" has no test set in its folder, only files named by flag.
     if data.data_dir and task.test_splits != ("predict",):
         return f"--data_dir={data.data_dir}"
     return f"--predict_file=...{_columns(task)}" if task.file_reader else ""
 
 
 def _columns(task: Task) -> str:
-    """The flags of a task's columns of text that do not have their usual names."""
+    """The flags of a task's columns and labels that differ from the defaults."""
     usual = TASKS[task.name].data_settings if task.name in TASKS else {}
     names = ("text_column", "pair_column", "multi_label", "label_separator")
     values = {name: task.data_settings.get(name) for name in names}
-    # The default, which a task records as it does a separator that was given.
+    # The default, which a task stores in the same way as a given separator.
     if values["label_separator"] == ",":
         del values["label_separator"]
     return "".join(

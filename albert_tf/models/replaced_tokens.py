@@ -154,8 +154,8 @@ class ReplacedTokenPretrainer(AlbertModel):
             self.generator = AlbertPretrainer(
                 generator_config(self.config, generator_size), packed=self.packed
             )
-        # ELECTRA, section 3.2: masked language modeling trains embeddings best: each softmax updates
-        # the whole vocabulary, while the detector updates only the words in its input.
+        # ELECTRA, section 3.2: masked language modeling trains embeddings best, since each softmax
+        # updates the whole vocabulary, and the detector updates only the words in its input.
         ours, theirs = self.generator.encoder.embeddings, self.detector.encoder.embeddings
         for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
             setattr(ours, table, getattr(theirs, table))
