@@ -1,7 +1,7 @@
-"""A fine-tuning run that is started again with another seed when it has learned nothing.
+"""A fine-tuning run that is started again with another seed if it has learned nothing.
 
-Large models sometimes end with one answer to all examples. Such a run is put aside, with all that
-is in it, and the next attempt takes its place:
+Large models sometimes end up giving one answer to all examples. Such a run is put aside, with all
+its files, and the next attempt takes its place:
 
     runs/rte               the run that counts, for --mode=predict and everything else
     runs/rte.attempt-1     the first run, which gave every example the same answer
@@ -23,10 +23,10 @@ from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.files import storage
 
-# Between the seeds of two attempts: the most that --seeds allows, so they take none of the series.
+# Between the seeds of two attempts: the maximum of --seeds, so that no run of a series has them.
 _SEED_STRIDE = 1000
 _SEED_LIMIT = 2**31
-# Flags that do not decide what a run finds; of its data the content does, which is hashed.
+# Flags that cannot change a run's results. Data is compared by the hash of its content, not path.
 _WITHOUT_EFFECT = {
     *("data_dir", "train_file", "dev_file"),
     *("output_dir", "overwrite", "allow_changes", "max_failures", "seeds", "search", "retries"),
@@ -46,15 +46,15 @@ def run_until_good(
     """The results of a run that has learned something, or of the last attempt.
 
     Args:
-      run: from a seed to the results of a run in `folder`, which is begun, continued, or finished.
+      run: seed -> results of a run in `folder`, which it starts, continues, or finds finished.
       retries: attempts after the first.
 
     Raises:
-      Diverged: the last attempt has.
+      Diverged: the last attempt diverged.
     """
-    wait_for_all(strategy)  # No worker counts folders while another one moves them.
-    # What was put aside says which attempt is in the folder: nothing else has to be stored to go on
-    # where an earlier command was interrupted.
+    wait_for_all(strategy)  # No worker may count folders while another one moves them.
+    # The runs put aside tell which attempt is in the folder: resuming after an interruption needs
+    # no other stored state.
     attempt = max(put_aside(folder), default=0)
     wait_for_all(strategy)
     while True:
@@ -106,8 +106,8 @@ def is_put_aside(folder: str) -> bool:
 def nothing_learned(results: list[Result]) -> str | None:
     """A sentence on why a run counts as having learned nothing; None: it has learned something.
 
-    Its best model gives all examples one answer, or answers that are not numbers, or has no score,
-    on the split that decides which checkpoint is best.
+    It has learned nothing if its best model, on the split that decides which checkpoint is best,
+    gives all examples one answer, or answers that are not numbers, or has no score.
     """
     result = results[0]
     if result.notes:
@@ -132,25 +132,25 @@ def _warning(folder: str, reason: str, is_last: bool) -> str:
 def finished_results(
     folder: str, flags: Mapping[str, Any], data: Callable[[], Mapping[str, str]]
 ) -> list[Result] | None:
-    """The results of a run that has ended; None: there is none, or it has to go on. A run that was
-    made with other flags or examples is refused.
+    """The results of a finished run; None: there is no run, or it is not finished. UserError if it
+    was made with other flags or examples.
 
     Args:
-      flags: those that the run would be started with now.
-      data: the hashes of the examples that it would be made with; asked only where a run has ended.
+      flags: those of this command.
+      data: returns the hashes of this command's examples; called only if there is a finished run.
     """
     results = os.path.join(folder, RESULTS_FILE)
     started = os.path.join(folder, starts.FLAGS_FILE)
     if not tf.io.gfile.exists(results) or not tf.io.gfile.exists(started):
         return None
-    # A start writes its flags first and results last: older results are from an earlier start.
+    # A run writes its flags first and results last: older results are from an earlier start.
     if tf.io.gfile.stat(results).mtime_nsec < tf.io.gfile.stat(started).mtime_nsec:
         return None
     now, then = starts.as_json(flags), starts.read_run_json(started, "Delete the folder of the run")
     changes = [
         f"--{name} was {then[name]!r} and is {value!r}"
         for name, value in now.items()
-        # A flag that an earlier version did not have is not a difference.
+        # A flag that an earlier version did not have does not count as a change.
         if name in then and name not in _WITHOUT_EFFECT and then[name] != value
     ]
     finished = read_results(folder)
@@ -169,8 +169,8 @@ def finished_results(
 
 
 def delete(folder: str, strategy: tf.distribute.Strategy) -> None:
-    """Deletes the run in a folder, if there is one, and those that were put aside for it; a
-    UserError where another process trains there.
+    """Deletes the run in a folder, if there is one, and those that were put aside for it;
+    UserError if another process trains there.
     """
     wait_for_all(strategy)
     if is_chief(strategy):

@@ -1,7 +1,7 @@
-"""Ensembles of fine-tuned models, from the outputs that their runs have stored: nothing runs again.
+"""Ensembles of fine-tuned models, from the outputs that their runs have stored; no model is run.
 
-The paper (section 4.9) averages "the model predictions", members being chosen by their dev scores.
-Written into the folder of an ensemble:
+The paper (section 4.9) averages "the model predictions" of members chosen by their dev scores.
+Files in the folder of an ensemble:
 
     ensemble.json, ensemble.md          members and scores
     curve.csv, curve.png                the score of 1, 2, ... members
@@ -58,7 +58,7 @@ class EnsembleSettings(Settings):
         "chosen on the examples that it is measured on.",
         one_of=("all", "greedy"),
     )
-    splits: tuple[str, ...] = ()  # Those that are answered; (): all with outputs of every member.
+    splits: tuple[str, ...] = ()  # Splits to answer; (): all with outputs of every member.
 
 
 def run_ensemble(
@@ -68,9 +68,9 @@ def run_ensemble(
     output_dir: str,
     settings: EnsembleSettings | None = None,
 ) -> dict[str, Predictions]:
-    """Answers of several models as one, scored and written into `output_dir`; split -> answers.
+    """Joint answers of several models, scored and written into `output_dir`; split -> answers.
 
-    `runs` are folders of runs or of series, or patterns of such.
+    `runs` are folders of runs or of series, or patterns that match them.
     """
     settings = settings or EnsembleSettings()
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
@@ -78,7 +78,7 @@ def run_ensemble(
             f"--output_dir={output_dir} holds a run, whose answers would be replaced. Name another "
             "folder."
         )
-    task = task.averaging(settings.average)  # Refuses an unknown one before anything is read.
+    task = task.averaging(settings.average)  # Refuses an unknown average before any reading.
     folders = find_runs(runs)
     splits = find_splits(task, data, folders, settings.checkpoints, settings.splits)
     members, hashes = load_members(task, folders, settings.checkpoints, splits)
@@ -92,8 +92,8 @@ def run_ensemble(
         outputs = [members[number].outputs[split] for number in chosen.order]
         return task.answer(answered[split].features, outputs)
 
-    # SQuAD's threshold is found where answers are known, and then used on every split. The members'
-    # own do not suit the ensemble, whose odds are means.
+    # SQuAD's threshold is chosen on a split with known answers, and then used on every split. The
+    # members' own thresholds do not suit the ensemble, whose odds are means.
     if not task.is_settled:
         if not chosen.split:
             raise UserError(
@@ -103,7 +103,7 @@ def run_ensemble(
         scores = task.score(answered[chosen.split].features, answer(task, chosen.split))
         task = task.settled(scores)
     answers = {split: answer(task, split) for split in answered}
-    storage.make_folder(output_dir)  # Nothing is written before all is answered.
+    storage.make_folder(output_dir)  # Nothing is written before every split is answered.
     for split, predictions in answers.items():
         path = predictions_path(output_dir, task.name, split)
         for written in task.write(path, answered[split].features, model.labels, predictions):

@@ -1,4 +1,4 @@
-"""The members of an ensemble that answer: all of them, or those that help on the dev set."""
+"""The choice of an ensemble's members: all of them, or those that raise the dev score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from albert_tf.metrics import Scores, is_better
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A point of the curve: the scores with one more member, whose number is `added`."""
+    """A point of the curve: the scores after adding one more member, number `added`."""
 
     added: int
     scores: Scores
@@ -21,11 +21,11 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """The members that answer.
+    """The chosen members.
 
     Attributes:
       split: name of the split that they were compared on; None: no answers are known.
-      order: their numbers.
+      order: their numbers, in the order in which they were added.
       alone: the scores of every member by itself, chosen or not.
       steps: points of the curve.
     """
@@ -44,7 +44,7 @@ def compared_split(task: Task, answered: Mapping[str, Answered]) -> str | None:
 def choose_members(
     task: Task, members: Sequence[Member], answered: Mapping[str, Answered], choose: str
 ) -> Chosen:
-    """The members that answer: "all" of them, or the ones that a "greedy" choice takes.
+    """The chosen members: "all" of them, or those of a "greedy" choice.
 
     Without a `compared_split` there are no scores.
     """
@@ -70,10 +70,10 @@ def choose_members(
 def take_all(
     alone: Sequence[Scores], score: Callable[[Sequence[int]], Scores], key: str
 ) -> tuple[list[int], list[Step]]:
-    """The numbers of all members, from the best by itself to the worst, and the scores on the way.
+    """The numbers of all members, sorted by their own scores, best first, and the curve's points.
 
-    `alone` are the scores of each member by itself, `score` gives the scores of an ensemble, and
-    `key` is the name of the one that is compared.
+    `alone` are the scores of each member by itself, `score` computes the scores of an ensemble,
+    and `key` is the name of the score to compare.
     """
     order = sorted(range(len(alone)), key=lambda number: -comparable(alone[number], key))
     return order, [Step(number, score(order[: n + 1])) for n, number in enumerate(order)]
@@ -82,23 +82,23 @@ def take_all(
 def choose_greedily(
     alone: Sequence[Scores], score: Callable[[Sequence[int]], Scores], key: str
 ) -> tuple[list[int], list[Step]]:
-    """Members that are added one by one, each the one that helps most; the shortest best part.
+    """Members added one by one, each time the one that helps most, up to the first best score.
 
-    Begins with the best by itself, and adds all, so that the curve shows where adding stops
+    Starts with the best single member and adds all, so that the curve shows where adding stops
     helping: scores 80, 82, 82, 81 with 1, 2, 3, 4 members -> the first two are chosen.
     """
     left = list(range(len(alone)))
     order: list[int] = []
     steps: list[Step] = []
     while left:
-        # M * (M + 1) / 2 ensembles are scored; the first ones, of one member, are known.
+        # M * (M + 1) / 2 ensembles are compared; the scores of those of one member are known.
         tried = {number: score([*order, number]) if order else alone[number] for number in left}
         added = max(left, key=lambda number: comparable(tried[number], key))
         left.remove(added)
         order.append(added)
         steps.append(Step(added, tried[added]))
-    # The score of what is chosen is too high for new data: it is the highest of many on the same
-    # examples. Of equal ones the first, which needs the fewest models.
+    # The score of the choice is too high for new data: it is the highest of many on the same
+    # examples. Of equal scores the first is chosen, which needs the fewest models.
     best = 0
     for number, step in enumerate(steps):
         if is_better(step.scores[key], steps[best].scores[key]):
@@ -107,6 +107,6 @@ def choose_greedily(
 
 
 def comparable(scores: Scores, key: str) -> float:
-    """A score to compare; an undefined one is below all."""
+    """A score to compare; an undefined one is the lowest."""
     value = scores[key]
     return value if is_better(value, None) and value is not None else float("-inf")

@@ -25,8 +25,8 @@ class MemberScore:
     """A member of an ensemble; see `Member`.
 
     Attributes:
-      is_chosen: whether it answers.
-      metrics: its scores by itself; None: on no split are the right answers known.
+      is_chosen: whether the ensemble uses it.
+      metrics: its scores by itself; None: no split has known answers.
     """
 
     run: str
@@ -38,7 +38,7 @@ class MemberScore:
 
 @dataclasses.dataclass(frozen=True)
 class SplitScore:
-    """The scores of an ensemble on a split, as results.json has them of a run."""
+    """The scores of an ensemble on a split, like those of a run in results.json."""
 
     split: str
     num_examples: int
@@ -53,10 +53,10 @@ class Report:
 
     Attributes:
       key: name of the score that members are compared by.
-      average: how their outputs became one answer.
+      average: how their outputs were averaged.
       choose: how they were chosen.
       chosen_on: the split that they were compared on; None: no answers are known.
-      members: all that were at hand.
+      members: all that were available, chosen or not.
       results: one for each split whose right answers are known.
     """
 
@@ -90,7 +90,7 @@ def member_scores(members: Sequence[Member], chosen: Chosen) -> list[MemberScore
 
 def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task: Task) -> None:
     """Writes the score against the number of members, as CSV and as a picture."""
-    # Imported here, because it takes long.
+    # Imported here because the import is slow.
     from matplotlib.figure import Figure
 
     text = io.StringIO()

@@ -3,7 +3,7 @@
 Every file has the header `index<TAB>prediction` and a row for each test example, whose index is
 its number in the order of the test file, from 0.
 
-With it goes a sentence about the same runs' GLUE score on the dev sets.
+A sentence with the same runs' GLUE score on the dev sets is made here as well.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ FILES: dict[str, SubmissionFile] = {
 _HEADER = "index\tprediction"
 _MATCHED, _MISMATCHED = "dev_matched", "dev_mismatched"
 _MIN_SCORE, _MAX_SCORE = 0.0, 5.0
-# One date for all archives: equal predictions give equal bytes.
+# A fixed date, so that equal predictions give equal bytes.
 _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def submission_rows(name: str, predictions: Sequence[str | float]) -> list[str]:
     """The cells of a file's column `prediction`, of the test examples in order.
 
-    Labels stay as they are. Numbers are cut to 0 to 5, the scale of STS-B: 5.2 -> 5.000000.
+    Labels stay as they are. Numbers are clipped to 0 to 5, the scale of STS-B: 5.2 -> 5.000000.
     """
     labels, cells = FILES[name].labels, []
     for index, prediction in enumerate(predictions):
@@ -87,14 +87,14 @@ def submission_rows(name: str, predictions: Sequence[str | float]) -> list[str]:
 
 
 def answered_tasks(folder: str) -> set[str]:
-    """The tasks to whose test sets there are answers in the folder of a run."""
+    """The tasks whose test sets have answers in the folder of a run."""
     paths = {file: f"{answers_path(folder, file.task, file.split)}.tsv" for file in FILES.values()}
     return {file.task for file, path in paths.items() if storage.exists(path)}
 
 
 def dev_score_sentence(folders: Sequence[str]) -> str:
-    """A sentence with the mean over GLUE's nine tasks of the best models' scores on the dev sets,
-    or with what it lacks. A folder of --seeds or --search counts with its best run.
+    """A sentence with the GLUE score of the best models on the dev sets (the mean over nine tasks),
+    or with what is missing. A folder of --seeds or --search stands for its best run.
     """
     scored = {}
     for folder in map(best_run, folders):
@@ -119,11 +119,10 @@ def dev_score_sentence(folders: Sequence[str]) -> str:
 
 
 def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
-    """The answers to GLUE's test sets that lie in folders of runs and of ensembles, by names of
-    FILES.
+    """The answers to GLUE's test sets in folders of runs and of ensembles, by the names in FILES.
 
-    Each task's answers are in one of the folders, AX's in the folder of MNLI's run. A folder of
-    --seeds or --search stands for its best run.
+    Each task's answers must be in exactly one of the folders; AX's are in that of MNLI's run. A
+    folder of --seeds or --search stands for its best run.
     """
     paths: dict[str, str] = {}
     # A series and its best run may both be named.
@@ -150,8 +149,8 @@ def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
 
 
 def write_submission(path: str, predictions: Mapping[str, Sequence[str | float]]) -> None:
-    """Writes the archive, atomically. `predictions` are by the names of FILES, all eleven: label
-    strings, numbers for STS-B.
+    """Writes the archive, atomically. `predictions` has all eleven names in FILES, with label
+    strings, or numbers for STS-B.
     """
     missing = [name for name in FILES if name not in predictions]
     unknown = [name for name in predictions if name not in FILES]
@@ -161,7 +160,7 @@ def write_submission(path: str, predictions: Mapping[str, Sequence[str | float]]
             f"{', '.join(missing) or 'none'}, unknown: {', '.join(unknown) or 'none'}. Predict the "
             "test set of every task."
         )
-    content = io.BytesIO()  # So that a refusal leaves no archive of some of the files.
+    content = io.BytesIO()  # In memory, so that an error leaves no partial archive.
     with zipfile.ZipFile(content, "w") as archive:
         for name, file in FILES.items():
             cells = submission_rows(name, predictions[name])

@@ -1,4 +1,4 @@
-"""The members of an ensemble: outputs that runs have stored, checked to belong together.
+"""The members of an ensemble: stored outputs of runs, checked to belong together.
 
 Members are averaged row by row and class by class. So all of them must have answered the same
 examples, cut into the same rows, with the same classes in the same order.
@@ -23,10 +23,10 @@ from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 
-# In the order of an ensemble: find_runs says which models there are, find_splits which answers all
-# of them have stored, load_members whether these belong together, and read_answered which examples
-# they are the answers to. Nothing is computed here: what does not fit is refused before the first
-# average, since a wrong average looks like any other.
+# Called in this order: find_runs finds the runs, find_splits the splits that all of them have
+# answered, load_members checks that these outputs belong together, and read_answered reads the
+# examples that they answer. This module only checks: averaging outputs that do not belong together
+# would give a plausible but wrong result.
 CHECKPOINTS = ("best", "last")
 _PREDICT = "predict"  # The split of --predict_file, which every task can have.
 
@@ -37,8 +37,8 @@ class Member(NamedTuple):
     Attributes:
       run: folder of its run.
       checkpoint: "best" or "last".
-      model_sha256: hash of its weights' file, by which a model that comes twice is known.
-      outputs: split -> what is stored of its outputs.
+      model_sha256: hash of its weights file, which shows whether a model occurs twice.
+      outputs: split -> its stored outputs.
     """
 
     run: str
@@ -57,7 +57,7 @@ class Answered(NamedTuple):
 
     Attributes:
       examples: of the split.
-      features: their rows, which the outputs are of.
+      features: the rows of the examples, to which the outputs belong.
       is_scored: whether the right answers are known.
     """
 
@@ -75,13 +75,13 @@ class _Stored(NamedTuple):
 
 
 def find_folders(patterns: Sequence[str], flag: str = "runs") -> list[str]:
-    """Folders by name, or by a pattern with * and ?, which leaves out runs that were put aside."""
+    """Folders by name, or by a pattern with * and ?, which skips runs that were put aside."""
     folders: list[str] = []
     given = [os.path.realpath(pattern) for pattern in patterns]
     for pattern, path in zip(patterns, given):
         if given.count(path) > 1:  # Also as runs/rte and runs/rte/.
             raise UserError(f"--{flag} names {pattern} twice. Name each run once.")
-        # runs/* has runs/rte.attempt-1, too, which learned nothing: only its full name selects it.
+        # runs/* also matches runs/rte.attempt-1, which learned nothing: use it only by full name.
         names = [
             name for name in storage.match(pattern) if name == pattern or not is_put_aside(name)
         ]
@@ -98,7 +98,7 @@ def find_folders(patterns: Sequence[str], flag: str = "runs") -> list[str]:
 def find_runs(patterns: Sequence[str], flag: str = "runs") -> list[str]:
     """The folders of runs; a folder of a series stands for its runs. See `find_folders`."""
     runs = [run for folder in find_folders(patterns, flag) for run in run_folders(folder)]
-    return list(dict.fromkeys(runs))  # A series may be named with one of its runs.
+    return list(dict.fromkeys(runs))  # A series and one of its runs may both be named.
 
 
 def find_splits(
@@ -110,23 +110,23 @@ def find_splits(
 ) -> list[str]:
     """The splits of which all members have stored outputs, at least one.
 
-    `wanted` are splits that must be among them; () takes all that are.
+    `wanted` are the splits to use, which must be among these; (): all of them.
     """
     known = [*dict.fromkeys([*task.dev_splits, *task.test_splits, _PREDICT])]
-    # Files of one's own have no usual places: a split without its flag cannot be read.
+    # The user's own files have no standard paths: a split can only be read if it is given.
     if task.reader is None or (data.files and not data.data_dir):
         known = [split for split in known if split in data.files or split in data.splits]
     splits = []
     for split in wanted or known:
-        # The name of a file does not tell the task, which is checked when the file is read.
+        # The name of a file does not include the task, which is checked when the file is read.
         paths = [outputs_path(run, split, name) for run in runs for name in checkpoints]
         missing = [path for path in paths if not storage.exists(path)]
         if not missing:
             splits.append(split)
         elif wanted:
             raise UserError(f"{missing[0]} is missing. {_how_to_store(task, split)}")
-        # What no run has answered is not worth a line. Runs store outputs on dev by themselves, on
-        # other splits by --mode=predict.
+        # Say nothing about splits that no run has predicted: runs store only dev outputs on their
+        # own, other splits need --mode=predict.
         elif len(missing) < len(paths):
             print(
                 f"Not answered: {split}, as {len(missing)} of {len(paths)} members have stored no "
@@ -159,17 +159,17 @@ def load_members(
             for split in splits:
                 path = outputs_path(run, split, checkpoint)
                 stored = _Stored(path, *read_outputs(path))
-                # All are held to the first one, and so to each other.
+                # All are compared with the first one, and so with each other.
                 _check_alike(task, stored, first.setdefault(split, stored))
-                # Outputs on dev are written at the end of a run, others by a later command: in
-                # between it may have been continued, and then they are of two models.
+                # A run writes its dev outputs at its end, a later command writes the others. If
+                # the run was continued in between, they are of two different models.
                 if model not in ("", stored.origin.model_sha256):
                     raise UserError(
                         f"{path} is of another model than the outputs on {splits[0]} next to it: "
                         "the run went on in between. Predict again, or name --splits of one model."
                     )
                 outputs[split], model = stored.outputs, stored.origin.model_sha256
-            # Where the best checkpoint is the last one, it would count twice in every average.
+            # If the best checkpoint is the last one, it would count twice in every average.
             twin = next((member for member in members if member.model_sha256 == model), None)
             if twin:
                 print(f"{run} ({checkpoint}) is the same model as {twin.name}: counted once.")
@@ -179,27 +179,27 @@ def load_members(
 
 
 def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
-    """Raises UserError where outputs are not the task's, or not of the same rows as the first."""
+    """Raises UserError if outputs are of another task, or of other rows than the first ones."""
     # Arrays of two tasks may have the same shape and classes of the same names.
     if one.origin.task != task.name:
         raise UserError(
             f"{one.path} has answers to {one.origin.task}, and --task={task.name} is given. Name "
             "runs of one task."
         )
-    # Logits are averaged by place: the same classes in another order would be mixed up.
+    # Logits are averaged by index: the same classes in another order would be mixed up.
     if one.origin.labels != first.origin.labels:
         raise UserError(
             f"{one.path} is of a model with the classes {', '.join(one.origin.labels) or 'none'}; "
             f"the model of {first.path} has {', '.join(first.origin.labels) or 'none'}. Name runs "
             "that were trained on the same classes, in the same order."
         )
-    # Rows are averaged by number: other examples, or another order, would go unnoticed.
+    # Rows are averaged by row number: other examples, or another order, would go unnoticed.
     if one.origin.data_sha256 != first.origin.data_sha256:
         raise UserError(
             f"{one.path} has answers to other examples than {first.path}. Predict the same files "
             "with each run."
         )
-    # Equal examples may still be cut otherwise: words into pieces, contexts into windows.
+    # Equal examples may still be split differently: words into subwords, contexts into windows.
     shapes = [
         {name: array.shape for name, array in outputs.items() if name not in task.uneven_outputs}
         for outputs in (one.outputs, first.outputs)
@@ -217,11 +217,11 @@ def read_answered(
     runs: Sequence[str],
     hashes: Mapping[str, str],
 ) -> tuple[FineTuned, dict[str, Answered]]:
-    """The first run's inputs and outputs, without its weights, and the splits that were answered.
+    """The first run's model without its weights, and the splits that were answered.
 
-    `hashes` are of the examples that were answered, by split.
+    `hashes`: split -> hash of the examples that were answered.
     """
-    # The first run speaks for all, which have the same classes by now; no weights are read.
+    # The first run stands for all: their classes are known to be equal. No weights are read.
     model = load_finetuned(best_folder(runs[0]), task, None)
     others = [load_finetuned(best_folder(run), task, None) for run in runs[1:]]
     if not task.rows_are_examples:
@@ -229,15 +229,15 @@ def read_answered(
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
-        # Stored outputs hold no texts: only these examples tell what a row means, and their file
+        # Stored outputs hold no texts: these examples give the rows their meaning, and their file
         # may have been edited since.
         if examples.sha256() != digest:
             raise UserError(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "
                 f"({split}). Name the data that the runs were given, or predict these."
             )
-        # What is predicted counts as unknown, even where a file has right answers: neither members
-        # nor a threshold are chosen by it.
+        # Splits to predict count as unlabeled, even if their file has right answers: neither
+        # members nor a threshold are chosen on them.
         is_scored = split not in (*task.test_splits, _PREDICT)
         features = model.features(examples, has_targets=is_scored)
         splits[split] = Answered(examples, features, is_scored)
@@ -245,10 +245,10 @@ def read_answered(
 
 
 def _check_rows(models: Sequence[FineTuned]) -> None:
-    """Raises UserError where runs cut their examples into different rows.
+    """Raises UserError if runs cut their examples into different rows.
 
-    Shapes of outputs need not tell: as many windows may begin elsewhere, and version 1.1 of SQuAD
-    stores nothing but spans.
+    Shapes of outputs may not show it: the same number of windows may begin elsewhere, and
+    version 1.1 of SQuAD stores only spans.
     """
     first, *others = map(_of_rows, models)
     for model, found in zip(models[1:], others):
