@@ -1,7 +1,7 @@
 """Scores that others have published for ALBERT, to compare one's own with.
 
-In percent, as published; mostly the best of many checkpoints on the development set ("single run",
-says the reference's maintainer), with the hyper-parameters of the paper's Table 14.
+In percent, as published; mostly the best of many checkpoints on the development set (a "single
+run", according to the reference's maintainer), with the hyper-parameters of the paper's Table 14.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PublishedScore(NamedTuple):
 
 _README = "google-research/albert, README, dev"
 _PAPER = "Lan et al. (2020), GLUE dev, single model, 1.5M steps"
-# (task, name of the score), a column of the README's table.
+# The columns of the README's table: (task, name of the score).
 _COLUMNS = (
     ("squad1.1", "f1"),
     ("squad1.1", "exact"),
@@ -52,7 +52,7 @@ _XXLARGE_V1 = {
     ("cola", "matthews_corrcoef"): 71.4,
     ("sts-b", "pearson"): 93.0,
 }
-# The README has this RACE of the test set among figures of dev sets.
+# The README lists this score of RACE's test set among scores of dev sets.
 _XXLARGE_V1_RACE_TEST = {
     ("race", "accuracy"): 86.5,
     ("race", "accuracy_middle"): 89.0,

@@ -85,7 +85,7 @@ def write_results(folder: str, results: Sequence[Result]) -> None:
     """Writes results.json and results.md, each atomically."""
     table = results_table(results)
     atomic_files.write_text(os.path.join(folder, TABLE_FILE), table)
-    # Last: a run that has it is finished.
+    # Written last: a run that has it is finished.
     json_records.write(os.path.join(folder, RESULTS_FILE), VERSION, _Results(results))
 
 
@@ -98,15 +98,15 @@ def read_results(folder: str) -> list[Result]:
 
 
 _COLUMNS = ("task", "split", "score", "best", "last", "published")
-# Scores that are means of squares, not shares.
+# Scores that are mean squares, not shares.
 _NOT_IN_PERCENT = ("mean_squared_error",)
 
 
 def results_table(results: Sequence[Result]) -> str:
     """The Markdown of results.md: best and last in percent, next to the published score.
 
-    Shares and correlations are shown in percent: accuracy 0.865 -> 86.5. The row of the score that
-    decided which checkpoint is best has it in bold.
+    Shares and correlations are shown in percent: accuracy 0.865 -> 86.5. The name of the score
+    that decided which checkpoint is best is in bold.
     """
     rows: list[list[str]] = []
     publications: list[str] = []
@@ -144,9 +144,9 @@ def _steps(result: Result) -> str:
 
 def _published(result: Result, metric: str) -> PublishedScore | None:
     """The published score to compare with; None for splits other than dev sets, since nearly all
-    published scores are of these.
+    published scores are of dev sets.
     """
-    # The README's column MNLI is one number; the task's first dev set is taken for it.
+    # The README has one number for MNLI; only the task's first dev set is compared with it.
     if not result.split.startswith("dev") or result.split == "dev_mismatched":
         return None
     return published_score(result.preset, result.task, metric)
@@ -155,7 +155,7 @@ def _published(result: Result, metric: str) -> PublishedScore | None:
 def _row(
     result: Result, metric: str, published: PublishedScore | None, publications: Sequence[str]
 ) -> list[str]:
-    """The cells of a score; a published one has the number of the note below the table."""
+    """The cells of a score; a published one refers to the note below the table by its number."""
     compared = "-"
     if published:
         number = publications.index(published.publication) + 1

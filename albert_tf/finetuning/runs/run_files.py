@@ -12,28 +12,28 @@ from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files, atomic_folders
 
 BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
-# Next to the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
+# Folders next to the models: answers on splits, and the outputs that an ensemble needs.
 PREDICTIONS, OUTPUTS = "predictions", "outputs"
 
 
 def best_folder(output_dir: str) -> str:
-    """The model folder of a run that is meant to be used: the best one, or the last one where no
+    """The model folder of a run that should be used: the best one, or the last one if no
     checkpoint had a score.
     """
     best = os.path.join(output_dir, BEST_MODEL)
     last = os.path.join(output_dir, LAST_MODEL)
-    # A replacement that was interrupted leaves the best model under another name.
+    # An interrupted replacement leaves the best model under another name.
     has_best = tf.io.gfile.exists(atomic_folders.existing(best))
     return last if not has_best and tf.io.gfile.exists(last) else best
 
 
 def answering_folder(run: str, init_checkpoint: str | None) -> str:
-    """The model folder that answers where a run is named: --init_checkpoint if it is one of the
-    run's own models, or if the run has none.
+    """The model folder that a run predicts with: its `best_folder`, or --init_checkpoint if that is
+    one of the run's own models, or if the run has none.
     """
     own = best_folder(run)
-    # A command of training may be repeated as it is with another mode: its --init_checkpoint is
-    # what the run began with, and not what is to answer.
+    # A training command may be repeated with just another --mode. Its --init_checkpoint is then
+    # what the run started from, not the model to predict with.
     if not init_checkpoint:
         return own
     parent = os.path.dirname(init_checkpoint.rstrip("/"))
@@ -62,7 +62,7 @@ def outputs_path(output_dir: str, split: str, checkpoint: str) -> str:
 
 
 def weights_sha256(source: formats.Source) -> str:
-    """Hash of the file of a model's weights; of several files, the hash of their hashes."""
+    """Hash of a model's weights file; for several files, the hash of their hashes."""
     if not source.weights_files:
         raise UserError(f"{source.path} has lost the file of its weights. Copy it again.")
     hashes = [atomic_files.file_sha256(path) for path in source.weights_files]

@@ -41,7 +41,7 @@ class Variant(NamedTuple):
     @property
     def folder(self) -> str:
         """Its folder within the series': learning_rate=1e-05_train_batch_size=16/seed-3."""
-        # Values as repr has them: two that differ never have one folder.
+        # Values are written by repr, so that different values never share a folder.
         point = "_".join(f"{name}={value!r}" for name, value in self.values.items())
         return os.path.join(point, f"seed-{self.seed}")
 
@@ -84,14 +84,14 @@ class RunScore:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The best checkpoints' scores of several runs; None: undefined, as the deviation of one is.
+    """Statistics of several runs' best checkpoints; None: undefined, as the deviation of one is.
 
     Attributes:
       values: the settings that the runs have in common, by name.
       runs: their number.
-      undefined: the number of those without a score, which count nowhere below.
+      undefined: the number of runs without a score, which are left out of what follows.
       median, best, mean: of the scores.
-      deviation: their standard deviation, of a sample.
+      deviation: their sample standard deviation.
       low, high: ends of the 95 % interval of the mean, by Student's t.
     """
 
@@ -129,7 +129,7 @@ class Series:
 
 def summarize(values: Mapping[str, float], scores: Sequence[float | None]) -> Summary:
     """Median, best, deviation and interval of scores: 0.7, 0.8, 0.9 -> 0.8, 0.9, 0.1, 0.55-1.05."""
-    # A run without a score is counted, and left out of every figure.
+    # A run without a score is counted, but left out of the statistics.
     defined = [score for score in scores if score is not None]
     number = len(defined)
     head = (values, len(scores), len(scores) - number)
@@ -150,11 +150,11 @@ def run_series(
     run: Callable[[str, Variant], list[Result]],
     writes: bool = True,
 ) -> Series:
-    """Runs one after the other, and writes the table.
+    """Executes runs one after the other, and writes their table.
 
     Args:
-      run: (folder, variant) -> results of a run, which may be finished.
-      writes: whether this process writes the table: of several workers, one does.
+      run: (folder, variant) -> results of a run, which may already be finished.
+      writes: whether this process writes the table; only one of several workers does.
     """
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
         raise UserError(
@@ -163,14 +163,14 @@ def run_series(
         )
     finished: list[tuple[Variant, Result]] = []
     table: Series | None = None
-    # The table has what this command plans, so that one with more seeds makes it anew: runs that
-    # are finished give their results at once.
+    # The table covers the runs that this command plans. A command with more seeds makes it anew:
+    # finished runs return their results at once.
     for number, variant in enumerate(planned, 1):
         print(f"\nRun {number} of {len(planned)}: {variant.folder}", flush=True)
         try:
             result = run(os.path.join(output_dir, variant.folder), variant)[0]
         except Diverged as error:
-            # One setting of a search that diverges does not end it.
+            # A diverged run does not abort the search.
             print(f"Left out: {variant.folder}, whose {error}", flush=True)
             continue
         if finished and finished[0][1].data_sha256 != result.data_sha256:
@@ -180,7 +180,7 @@ def run_series(
                 "make all runs anew."
             )
         finished.append((variant, result))
-        # After each run: a series may take days, and may be ended early.
+        # Written after each run: a series may take days, and may be stopped early.
         table = _table(output_dir, finished, len(planned))
         if writes:
             json_records.write(os.path.join(output_dir, SERIES_FILE), VERSION, table)
@@ -200,7 +200,7 @@ def _table(output_dir: str, finished: Sequence[tuple[Variant, Result]], num_plan
     first, scores = finished[0][1], []
     for variant, result in finished:
         best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
-        # The seed is the last attempt's: `variant` has the first one's.
+        # The seed is that of the last attempt; `variant` has that of the first.
         attempts = 1 + len(put_aside(os.path.join(output_dir, variant.folder)))
         scores.append(
             RunScore(
@@ -281,21 +281,21 @@ def read_series(folder: str) -> Series | None:
 
 
 def run_folders(folder: str) -> list[str]:
-    """The folders of the runs of a series, best first; a folder without one stands for itself."""
+    """The folders of the runs of a series, best first; for any other folder, the folder itself."""
     table = read_series(folder)
     return [os.path.join(folder, run.folder) for run in table.runs] if table else [folder]
 
 
 def best_run(folder: str) -> str:
-    """The folder of the best run of a series; a folder without one stands for itself."""
+    """The folder of the best run of a series; for any other folder, the folder itself."""
     return run_folders(folder)[0]
 
 
 def delete_series(
     output_dir: str, planned: Sequence[Variant], strategy: tf.distribute.Strategy
 ) -> None:
-    """Deletes all runs in a folder, a single one or a series with its table; of `planned`, also the
-    runs that were begun without being in the table.
+    """Deletes all runs in a folder, a single one or a series with its table, and runs of `planned`
+    that were started but are not in the table.
     """
     folders = [os.path.join(output_dir, variant.folder) for variant in planned]
     for folder in dict.fromkeys([*run_folders(output_dir), *folders]):

@@ -1,4 +1,4 @@
-"""Outputs of a model in a file with their origin: ensembles are made of these."""
+"""Files with a model's outputs and their origin, from which ensembles are made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import StoredOutputs
 from data_pipeline.files import atomic_files, json_records, storage
 
-_ABOUT = "about"  # Name of the array that has the origin of the others, as JSON.
+_ABOUT = "about"  # Name of the array that holds the origin of the others, as JSON.
 
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """The origin of outputs, by which several models' are found to belong together.
+    """The origin of outputs, which shows whether those of several models belong together.
 
     Attributes:
       task: name of the task.
@@ -39,7 +39,7 @@ class Origin:
 def write_outputs(path: str, outputs: StoredOutputs, origin: Origin) -> None:
     """Writes a model's outputs and their origin to one file, atomically; makes its folder."""
     tf.io.gfile.makedirs(os.path.dirname(path))
-    # An array of text, which `np.load` reads with pickle refused.
+    # A string array, which `np.load` reads without pickle.
     about = np.array(json.dumps(dataclasses.asdict(origin)))
     with atomic_files.writing(path) as file:
         np.savez(file, **outputs, **{_ABOUT: about})

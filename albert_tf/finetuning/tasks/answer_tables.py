@@ -10,12 +10,12 @@ import numpy as np
 from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files, storage
 
-# Everything that ends a cell or a line for some program, U+2028 included.
+# All characters that end a cell or a line for some program, U+2028 included.
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def one_cell(text: str) -> str:
-    """A text without tabs and line ends, each stretch of which becomes one space.
+    """A text in which each sequence of tabs and line ends is replaced by one space.
 
     "a\\tb\\r\\nc" -> "a b c". Quotes stay: these tables have no quoting.
     """

@@ -1,6 +1,6 @@
 """Averages over the members of an ensemble, for classes: three that may answer differently.
 
-logits float [M, N, C] of M members -> float [N, C], what the classes of each row are chosen by
+logits float [M, N, C] of M members -> scores float [N, C], by which the class of a row is chosen
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def probabilities_of_mean_logits(logits: np.ndarray) -> np.ndarray:
 
 def vote_shares(logits: np.ndarray) -> np.ndarray:
     """The classes' shares of the members' votes."""
-    # argmax, also of these shares, takes the lowest of equal classes.
+    # Of equal classes, argmax takes the lowest, here and when it is applied to these shares.
     return np.eye(logits.shape[-1])[logits.argmax(axis=-1)].mean(axis=0)
 
 
-# --average by name.
+# The values of --average.
 AVERAGES = {
     "probabilities": mean_probabilities,
     "logits": probabilities_of_mean_logits,
@@ -40,8 +40,8 @@ AVERAGES = {
 def average_labels(
     stored: Sequence[StoredOutputs], average: str | None, threshold: float
 ) -> Predictions:
-    """The labels of each of N rows, as lists of C times 0 or 1: those whose probability, by an
-    average over the models, is at least the threshold; by votes, those of half of the models.
+    """The labels of each of N rows, as lists of C zeros and ones: those whose average probability
+    over the models is at least the threshold; by votes, those predicted by at least half of them.
     """
     logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
     if average == "logits":

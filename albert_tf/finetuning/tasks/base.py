@@ -1,10 +1,10 @@
-"""A fine-tuning task: how its files become rows, and a model's outputs answers and scores.
+"""A fine-tuning task: how files become rows, and a model's outputs become answers and scores.
 
     files -> read -> examples -> features -> rows -> model -> outputs
     outputs -> keep (what an ensemble needs) -> answer -> Predictions -> score, write
 
 Each form of task is a class: texts.py, pairs.py, choices.py, tagging.py, squad.py. A task of a
-benchmark is an object of one of them; table.py has them all by name.
+benchmark is an instance of one of them; table.py has all tasks by name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 
-# What is stored of a model's outputs on N rows, as arrays by name: enough to answer, alone or
-# together with other models.
+# The stored part of a model's outputs on N rows, as arrays by name: all that is needed to answer,
+# alone or together with other models.
 StoredOutputs: TypeAlias = dict[str, np.ndarray]
 # (folder or path of a file, name of the split) -> examples.
 Reader: TypeAlias = Callable[[str, str], Split]
@@ -41,9 +41,9 @@ class TaskData:
     Attributes:
       data_dir: the benchmark's root, or the task's own folder.
       files: split -> its file, instead of one in `data_dir`.
-      splits: split -> examples that were read before, instead of files.
-      train_records: folder of create_finetuning_data with the examples to be trained on, instead
-        of their files.
+      splits: split -> examples that are already read, instead of files.
+      train_records: folder of create_finetuning_data with the training examples, instead of
+        their files.
     """
 
     data_dir: str | None = None
@@ -56,10 +56,10 @@ class Predictions(NamedTuple):
     """The answers to the examples of a split.
 
     Attributes:
-      values: one for each of N examples, as the scorer takes them: places of classes, lists of 0
-        and 1 where an example has several labels, numbers, tags, texts.
+      values: one for each of N examples, as the scorer takes them: indices of classes, lists of 0
+        and 1 if examples have several labels, numbers, tags, texts.
       probabilities: float [N, C], where there are classes; of tags [W, C], of all W words.
-      details: what else the task's files show.
+      details: further content of the task's output files.
     """
 
     values: Sequence[Any]
@@ -73,13 +73,13 @@ class Task(abc.ABC, Generic[Source]):
 
     Attributes:
       name: such as mrpc.
-      reader: reads a split from the benchmark's folder; None: the data are files of one's own.
+      reader: reads a split from the benchmark's folder; None: data are the user's files.
       labels: names of the C classes in order; () for none; None: the training examples' own.
       file_reader: reads a split from a single file; None: a benchmark, whose files are in a folder.
-      train_split: "": there is nothing to be trained on, only to be predicted.
+      train_split: "": the task has no training examples, and can only be predicted.
       dev_splits: splits that are scored in training; the first decides which checkpoint is best.
       test_splits: splits that are predicted.
-      average: how several models' outputs become one answer, of `averages`; None: the first.
+      average: how outputs of several models are averaged, one of `averages`; None: the first.
     """
 
     name: str
@@ -95,13 +95,13 @@ class Task(abc.ABC, Generic[Source]):
     # The same for all tasks of a form.
     model_class: ClassVar[type[keras.Model]]
     objective: ClassVar[type]  # Model -> losses and metrics of training, see objectives.Objective.
-    example_type: ClassVar[type] = object  # Of its splits.
+    example_type: ClassVar[type] = object  # The type of the examples in its splits.
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
     lengths: ClassVar[tuple[str, ...]] = ("max_seq_length",)  # Fields of LengthSettings it uses.
     uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays whose size differs by model.
     scores_are_percent: ClassVar[bool] = False  # False: shares and correlations, up to 1.
-    export_task: ClassVar[str | None] = None  # --task of run_export, which its runs recommend.
+    export_task: ClassVar[str | None] = None  # --task of run_export that its runs suggest.
 
     @property
     @abc.abstractmethod
@@ -119,7 +119,7 @@ class Task(abc.ABC, Generic[Source]):
         return {}
 
     def read(self, data: TaskData, split: str) -> Split:
-        """The examples of a split; UserError, with file and line, where the data are wrong."""
+        """The examples of a split; UserError, with file and line, if the data are wrong."""
         if data.files and self.file_reader is None:
             raise UserError(
                 f"--task={self.name} reads the files of its benchmark in --data_dir, not "
@@ -150,7 +150,7 @@ class Task(abc.ABC, Generic[Source]):
         return self.reader(data.data_dir, split)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:
-        """Names of the classes: the task's own, or the labels of the examples to be trained on."""
+        """Names of the classes: the task's own, or the labels of the training examples."""
         return tuple(self.find_labels(examples)) if self.labels is None else self.labels
 
     def find_labels(self, examples: Split) -> Sequence[str]:
@@ -169,15 +169,15 @@ class Task(abc.ABC, Generic[Source]):
         """Examples as N rows of the model's inputs, with what is to be learned from each.
 
         Args:
-          with_targets: False: nothing is known about the examples, whatever their file says.
+          with_targets: False: the examples are unlabeled, even if their file has labels.
 
         Raises:
           UserError: a label is missing or unknown, with file and line, or lengths do not fit.
         """
 
     def for_training(self, training: Features, dev: Features) -> Task[Source]:
-        """The task with what follows from the examples of a run: to be trained on, and of the dev
-        split that decides which checkpoint is best.
+        """The task with settings derived from the examples of a run: those for training, and those
+        of the dev split that decides which checkpoint is best.
         """
         return self
 
@@ -209,8 +209,8 @@ class Task(abc.ABC, Generic[Source]):
 
     @abc.abstractmethod
     def answer(self, features: Features[Source], stored: Sequence[StoredOutputs]) -> Predictions:
-        """The answers of a model, or of several as an ensemble: `stored` is what `keep` gave of
-        each.
+        """The answers of a model, or of several as an ensemble: `stored` has the result of `keep`
+        for each.
         """
 
     @abc.abstractmethod
@@ -228,13 +228,13 @@ class Task(abc.ABC, Generic[Source]):
         """Writes answers to files and returns their paths; `path` is without their endings."""
 
     def gold(self, features: Features[Source]) -> Sequence[Any] | None:
-        """The right answers, as `Predictions.values`; None: there are several to an example."""
+        """The right answers, as `Predictions.values`; None: an example may have several."""
         return None
 
     def remarks(
         self, features: Features[Source], predictions: Predictions, labels: Sequence[str] = ()
     ) -> list[str]:
-        """Sentences about answers that show that nothing was learned, with labels, not places."""
+        """Sentences about answers that show that nothing was learned, with labels, not indices."""
         gold, values = self.gold(features), predictions.values
         if gold is not None and labels and isinstance(values[0], int):
             gold, values = [labels[place] for place in gold], [labels[place] for place in values]
@@ -246,21 +246,21 @@ class Task(abc.ABC, Generic[Source]):
         return {}
 
     def as_in(self, metadata: Mapping[str, Any]) -> Task[Source]:
-        """The task with the `answer_settings` of a model folder, where it has none of its own."""
+        """The task with the `answer_settings` of a model folder, unless it has its own."""
         return self
 
     @property
     def is_settled(self) -> bool:
-        """False: answers depend on a value that is found where the right ones are known."""
+        """False: answers depend on a value that has to be chosen on examples with known answers."""
         return True
 
     def settled(self, scores: Scores) -> Task[Source]:
-        """The task with what was found together with these scores, such as a threshold."""
+        """The task with the values that were chosen with these scores, such as a threshold."""
         return self
 
     def averaging(self, average: str | None) -> Task[Source]:
-        """The task with another way to make one answer of several models' outputs; a UserError for
-        one that it does not have.
+        """The task with another average of several models' outputs; UserError for one that it does
+        not have.
         """
         if average is not None and average not in self.averages:
             known = ", ".join(self.averages) or "none by name: leave --average out"
