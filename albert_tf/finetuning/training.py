@@ -1,4 +1,4 @@
-"""Fine-tuning: a model trained on a task, its best and its last checkpoint scored."""
+"""Fine-tuning: trains a model on a task, and scores its best and its last checkpoint."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 class FineTuningSettings(Settings):
     """The settings of a fine-tuning run; the defaults suit tasks of some thousand examples.
 
-    Fields without a help text have the flags of OptimizerSettings, of tokenizers and of the run.
+    Fields without a help text share flags of OptimizerSettings, of tokenizers and of the run.
     """
 
     learning_rate: float = 2e-5
@@ -100,10 +100,10 @@ class FineTuningSettings(Settings):
         at_least=1,
         expert=True,
     )
-    seed: int = 0  # Of the output layer, the order and dropout.
+    seed: int = 0  # Of the output layer, the order of examples, and dropout.
 
     def recipe(self, num_examples: int) -> Recipe:
-        """Rate, updates and warm-up for so many examples."""
+        """Learning rate, updates and warm-up for this number of examples."""
         num_steps = self.num_train_steps
         if num_steps is None:
             # Fewer examples than a batch still make one update.
@@ -129,13 +129,13 @@ def finetune(
     Args:
       model: the name or path of the model that encoder and vocabulary come from, see
         --init_checkpoint.
-      task: its name, see --task, or a task of one's own.
+      task: its name, see --task, or a Task.
       data: the folder of the task's data.
       output_dir: folder of the run; a run found there is continued.
-      settings: None: the defaults, with a rate of 1e-4 for "albert-small-en".
+      settings: None: the defaults, with a learning rate of 1e-4 for "albert-small-en".
       devices: None: all of this machine.
-      run_settings: from rate, updates and warm-up to the other settings of the run; None: AdamW as
-        in the reference, evaluated at the end.
+      run_settings: learning rate, updates and warm-up -> the other settings of the run; None: AdamW
+        as in the reference, evaluated at the end.
       distillation: a teacher, and what is learned from it besides the labels or instead of them.
 
     Returns:
@@ -146,13 +146,13 @@ def finetune(
     """
     start = InitialModel(init_checkpoint=model) if isinstance(model, str) else model
     task = get_task(task)
-    # Small models want higher rates than the published ones, see docs/finetuning.md.
+    # Small models need higher learning rates than published ones, see docs/finetuning.md.
     rate = 1e-4 if model == "albert-small-en" else FineTuningSettings.learning_rate
     settings = settings or FineTuningSettings(learning_rate=rate)
     devices = devices or prepare_devices(DeviceSettings())
     data = TaskData(data) if isinstance(data, str) else data
 
-    # All data are read and checked before a model is made, so that their errors come soon.
+    # All data are read and checked before a model is made, so that errors come early.
     splits = _read_all(task, data)
     tokenizer = load_tokenizer(
         start.chosen_vocabulary(settings.vocab_file),
@@ -169,13 +169,13 @@ def finetune(
         name: task.features(splits[name], tokenizer, settings.lengths, labels, with_targets=True)
         for name in task.dev_splits
     }
-    # Before the objective and the evaluator, which need the loss and the score found here.
+    # Before the objective and the evaluator, which need the loss and the score chosen here.
     task = task.for_training(training.features, dev[task.dev_splits[0]])
     scored = {name: splits[name].sha256() for name in task.dev_splits}
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
     preset = _preset_of(start)
-    # Right before the model, whose output layer then depends on nothing else.
+    # Immediately before building the model: the random output layer depends only on the seed.
     keras.utils.set_random_seed(settings.seed)
     trained = new_model(start, task, tokenizer, labels, settings, devices)
     learned, training = distilled(distillation, task, trained, training, tokenizer)
@@ -197,7 +197,7 @@ def finetune(
             data=_training_data(training, scored, tokenizer, task, settings, run, devices, learned),
             settings=run,
             models=_model_folders(task, data, tokenizer, labels, settings, preset),
-            flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
+            flops_per_token=3 * flops_per_token,  # A backward pass costs two forward passes.
             evaluator=evaluator,
             card={**_card(task, recipe, training, settings), **learned.card},
             next_commands=functools.partial(next_commands, task, data, run.output_dir, labels),
@@ -216,7 +216,7 @@ def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
 
 
 def _read_all(task: Task, data: TaskData) -> dict[str, Split]:
-    """The examples of the dev splits and, unless they are records, those to be trained on."""
+    """The examples of the dev splits and, unless they are records, the training examples."""
     check_trainable(task)
     if not data.train_records:
         splits = {task.train_split: read_split(task, data, task.train_split)}
@@ -238,8 +238,8 @@ def new_model(
     settings: FineTuningSettings,
     devices: Devices,
 ) -> keras.Model:
-    """The model that is trained, with the initial model's encoder and pooler; its output layer is
-    random, unless `settings.init_head`.
+    """The model to train, with the initial model's encoder and pooler; its output layer is random,
+    unless `settings.init_head`.
     """
     if settings.init_head:
         check_head(start, labels)
@@ -261,7 +261,7 @@ def new_model(
 
 
 def check_head(start: InitialModel, labels: Sequence[str]) -> None:
-    """Raises UserError unless an output layer that is to be taken over has these classes, in order.
+    """Raises UserError unless the output layer of the initial model has these classes, in order.
 
     Its shape is checked when it is loaded.
     """
@@ -290,10 +290,10 @@ def _training_data(
     devices: Devices,
     learned: Learned,
 ) -> TrainingData:
-    """The examples to be trained on as the data of a run, with all that has to be the same for it
-    to go on.
+    """The training examples as the data of a run, with everything that must be the same when it is
+    resumed.
 
-    `scored` are the hashes of the examples that the run is scored on, by split.
+    `scored`: split -> hash of the examples that the run is scored on.
     """
     with devices.strategy.scope():
         # XLA and TPUs compile anew for each shape; the scope tells whether this is for a TPU.
@@ -315,7 +315,7 @@ def _training_data(
         vocab_size=tokenizer.vocab_size,
         must_not_change={
             "task": task.name,
-            "labels": list(training.labels),  # As JSON gives them back.
+            "labels": list(training.labels),  # A list, as JSON returns it.
             "num_examples": len(training),
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(tokenizer.settings),
@@ -337,9 +337,9 @@ def _model_folders(
     settings: FineTuningSettings,
     preset: str | None,
 ) -> ModelFolders:
-    """The best model and the last one, as the run keeps them."""
+    """The folders of the best model and the last one."""
     data_settings = dict(task.data_settings)
-    if task.train_split in data.splits:  # Examples in memory, whose columns nobody knows.
+    if task.train_split in data.splits:  # Examples in memory have no columns.
         data_settings.pop("pair_column", None)
     return ModelFolders(
         best=BEST_MODEL,
@@ -376,20 +376,20 @@ def _card(
     if labels:
         shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
         card["classes"] = f"{len(labels)}: {shown}"
-        # An output layer that knows nothing gives all outcomes the same probability.
+        # An untrained output layer gives all outcomes about the same probability.
         outcomes = task.num_outcomes(labels)
         card["expected first loss"] = f"{math.log(outcomes):.2f} (ln {outcomes})"
     return card
 
 
 def _preset_of(start: InitialModel) -> str | None:
-    """The name of the published model that a run starts from, also by way of another task."""
+    """The name of the published model that a run starts from, also by way of another fine-tuning."""
     if not start.init_checkpoint:
         return None
     for name in (start.init_checkpoint, start.preset):
         if name in presets.PRESETS:
             return name
-    # A model that was fine-tuned on another task before says what it began with.
+    # A model that was already fine-tuned, on another task, stores what it started from.
     return locate(start.init_checkpoint).metadata().get("preset")
 
 

@@ -1,4 +1,4 @@
-"""The examples that a run is trained on: of a task's files, or stored as records on disk."""
+"""The examples that a run is trained on, from a task's files or from records on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 
 @dataclasses.dataclass(frozen=True)
 class TrainingExamples:
-    """Examples to be trained on.
+    """Training examples.
 
     Attributes:
       name: their file or folder, for messages.
@@ -41,7 +41,7 @@ class TrainingExamples:
 
 
 def read_split(task: Task, data: TaskData, split: str) -> Split:
-    """The examples of a split; says which rows of its file were left out."""
+    """The examples of a split; prints which rows of its file were left out."""
     examples = task.read(data, split)
     if examples.note:
         print(examples.note)
@@ -57,7 +57,7 @@ def data_hashes(task: Task, data: TaskData) -> dict[str, str]:
 
 
 def check_trainable(task: Task) -> None:
-    """Raises UserError for a task that is only predicted."""
+    """Raises UserError for a task that can only be predicted."""
     if not task.train_split:
         raise UserError(
             f"--task={task.name} has nothing to be trained on. Predict it with a model of another "
@@ -78,7 +78,7 @@ def make_examples(
 
 
 def made_with(task: Task, tokenizer: Tokenizer, lengths: LengthSettings) -> dict[str, Any]:
-    """Everything that decides the rows of given examples, by name, for JSON."""
+    """Everything that determines the rows of given examples, by name, for JSON."""
     settings = {
         "task": task.name,
         "vocabulary": tokenizer.fingerprint,
@@ -86,7 +86,7 @@ def made_with(task: Task, tokenizer: Tokenizer, lengths: LengthSettings) -> dict
         **dataclasses.asdict(lengths),
         **task.data_settings,
     }
-    # A task without labels of its own takes the examples', which are compared by their hash.
+    # A task without its own labels takes those of the examples, which are compared by hash.
     return settings if task.labels is None else {**settings, "labels": list(task.labels)}
 
 
@@ -99,17 +99,17 @@ def write_training_records(
     output_dir: str,
     overwrite: bool = False,
 ) -> tuple[dict[str, Any], bool]:
-    """Makes a folder of records of the examples to be trained on, unless it is there.
+    """Writes the training examples to a folder of records, unless it exists.
 
-    Returns the manifest, and whether the folder was there, made of the same examples by the same
-    settings; one with other data is refused.
+    Returns the manifest, and whether the folder existed, made from the same examples with the same
+    settings; UserError if it exists with other data.
     """
     check_trainable(task)
     split = read_split(task, data, task.train_split)
     settings = made_with(task, tokenizer, lengths)
     examples_sha256 = split.sha256()
-    record_folder.complete_commit(output_dir)  # Of an earlier command that was killed.
-    # Settings and examples are compared, not rows: where the folder is good, nothing is encoded.
+    record_folder.complete_commit(output_dir)  # Left by a command that was killed.
+    # Settings and examples are compared, not rows: if the folder is valid, nothing is encoded.
     if not overwrite and storage.exists(os.path.join(output_dir, record_folder.MANIFEST)):
         there = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
         _check_same(
@@ -139,7 +139,7 @@ def write_training_records(
 def read_training_records(
     folder: str, task: Task, tokenizer: Tokenizer, lengths: LengthSettings
 ) -> TrainingExamples:
-    """The examples of a folder of records, which has to be made with this tokenizer and these
+    """The examples of a folder of records, which must have been made with this tokenizer and these
     lengths: the same rows as `make_examples` gives.
     """
     manifest = record_folder.verify_records(folder, kind=record_folder.FINETUNING)
@@ -159,17 +159,17 @@ def read_training_records(
 
 
 def _settings_of(manifest: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-    """The settings of records; earlier versions did not write the latest ones of the tokenizer."""
+    """The settings of records, with defaults for tokenizer settings of later versions."""
     settings = manifest["settings"]
     tokenizer_settings = TokenizerSettings(settings["lower"], settings["rules"])
     return {**dataclasses.asdict(tokenizer.resolve(tokenizer_settings)), **settings}
 
 
 def _check_same(place: str, stored: dict[str, Any], expected: dict[str, Any], remedy: str) -> None:
-    """Raises UserError that names the first setting in which records differ from what is wanted."""
+    """Raises UserError that names the first setting in which records differ from this command."""
     for name in dict.fromkeys((*expected, *stored)):
         if stored.get(name) != expected.get(name):
-            # Hashes and lists of labels would fill the message.
+            # Shortened, as hashes and lists of labels would fill the message.
             values = (f"{settings.get(name)!r:.24}" for settings in (stored, expected))
             raise UserError(
                 "{} was made with {} {}, and this command has {}. {}".format(

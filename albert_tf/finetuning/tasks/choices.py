@@ -20,7 +20,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MultipleChoiceTask(ExampleTask[ChoiceExample]):
-    """A task in which one of C options is right; `labels` name their places: A, B, C, D."""
+    """A task in which one of C options is right; `labels` name the options: A, B, C, D."""
 
     model_class = AlbertMultipleChoice
     example_type = ChoiceExample

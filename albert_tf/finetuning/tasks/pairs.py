@@ -1,4 +1,4 @@
-"""The task of pairs of texts: vectors, alike for texts that belong together."""
+"""The task of text pairs: vectors that are similar for texts that belong together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import LengthSettings, encode_texts, label_values
 from data_pipeline.tokenizers.base import Tokenizer
 
-_ROWS = 1000  # Texts whose cosines with all others are in memory at once.
+_ROWS = 1000  # Number of texts whose cosines with all others are computed at once.
 _OF_SINGLE_TEXTS = 0.3  # text_mask_prob where both texts of a row are the same.
 
 
@@ -54,7 +54,7 @@ class PairTask(TextTask):
 
     @property
     def answer_settings(self) -> dict[str, Any]:
-        # Not answers but training depends on them: a run goes on with the same.
+        # Training depends on them, answers do not: a run resumes only with the same values.
         return {"pair_loss": self.loss, "text_mask_prob": self.text_mask_prob}
 
     def as_in(self, metadata: Mapping[str, Any]) -> PairTask:
@@ -73,11 +73,11 @@ class PairTask(TextTask):
             for text in (example.text_a, _second(example))
         ]
         encoded = encode_texts(texts, tokenizer, lengths.max_seq_length)
-        # As the options of a choice are, the two texts are one row of the inputs, [B, 2, S].
+        # The two texts are one row of the inputs, [B, 2, S], like the options of a choice.
         return dataclasses.replace(encoded, num_choices=2)
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
-        """Labels from 0 to 1, unless no example has one."""
+        """Labels scaled to 0 to 1, unless no example has one."""
         if all(example.label is None for example in examples):
             return {}
         values = label_values(examples) / np.float32(self._scale)
@@ -90,7 +90,7 @@ class PairTask(TextTask):
         return {"label_values": values}
 
     def for_training(self, training: Features, dev: Features) -> PairTask:
-        """The task with the loss, the hidden share and the deciding score that suit the data."""
+        """The task with the loss, share of hidden tokens and deciding score that suit the data."""
         has_labels, pairs = "label_values" in training.targets, not _are_same(training)
         loss = self.loss or ("cosine" if has_labels and pairs else "in_batch")
         if loss == "cosine" and not (has_labels and pairs):
@@ -101,7 +101,7 @@ class PairTask(TextTask):
             )
         share = self.text_mask_prob
         if share is None:
-            # Of a text and itself, hidden tokens make two different vectors, also without dropout.
+            # For two equal texts, hidden tokens make the vectors differ, even without dropout.
             share = 0.0 if pairs else _OF_SINGLE_TEXTS
         task = self.scored_on(dev)
         if task.scorer is SCORERS["retrieval"] and _are_same(dev):
@@ -112,7 +112,7 @@ class PairTask(TextTask):
         return dataclasses.replace(task, loss=loss, text_mask_prob=share)
 
     def scored_on(self, features: Features[list[TextExample]]) -> PairTask:
-        """With correlations where there are labels, else as retrieval."""
+        """Scored by correlations if there are labels, else as retrieval."""
         has_labels = any(example.label is not None for example in features.source)
         return dataclasses.replace(self, scorer=SCORERS["pairs" if has_labels else "retrieval"])
 
@@ -122,7 +122,7 @@ class PairTask(TextTask):
     def keep(
         self, features: Features[list[TextExample]], outputs: Mapping[str, np.ndarray]
     ) -> StoredOutputs:
-        """`cosines` float32 [N] and, to be scored as retrieval, `reciprocal_ranks` float32 [N]."""
+        """`cosines` float32 [N] and, if scored as retrieval, `reciprocal_ranks` float32 [N]."""
         vectors = outputs["mean_output"].astype(np.float32)  # [N, 2, H]
         # A vector of zeros stays zeros, and its cosines are 0, not NaN.
         vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
@@ -136,7 +136,7 @@ class PairTask(TextTask):
     def answer(
         self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
     ) -> Predictions:
-        """Cosines, as `details` also reciprocal ranks; of several models their means."""
+        """Cosines and, as `details`, reciprocal ranks; for several models, their means."""
         cosines = np.mean([member["cosines"] for member in stored], axis=0)
         found = [member["reciprocal_ranks"] for member in stored if "reciprocal_ranks" in member]
         details = np.mean(found, axis=0).tolist() if found else None
@@ -147,7 +147,7 @@ class PairTask(TextTask):
         return super().gold(features) if features.targets else None
 
     def score(self, features: Features[list[TextExample]], predictions: Predictions) -> Scores:
-        """Correlations where there are labels, else the scores of retrieval."""
+        """Correlations if there are labels, else the scores of retrieval."""
         gold = self.gold(features)
         if gold is None:
             return SCORERS["retrieval"]([1.0] * len(features), predictions.details)
@@ -155,12 +155,12 @@ class PairTask(TextTask):
 
 
 def ranks(first: np.ndarray, second: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-    """int64 [N]: the rank of row n of `second` among all for row n of `first`, by their products.
+    """int64 [N]: the rank of row n of `second` among all rows for row n of `first`, by dot product.
 
-    Vectors are float32 [N, H]. `texts` are the N second ones, of which equal ones count once; among
-    equally near ones the right one is the last.
+    Vectors are float32 [N, H]. `texts` are the N second texts; equal texts count once. Among equal
+    dot products, the right one ranks last.
     """
-    # Of objects: an array of texts has room for the longest one in every row.
+    # Of objects: a string array would reserve the longest text's size in every row.
     _, rows, places = np.unique(np.array(texts, object), return_index=True, return_inverse=True)
     found, second = [], second[rows].T
     for start in range(0, len(first), _ROWS):
@@ -176,7 +176,7 @@ def _second(example: TextExample) -> str:
 
 
 def _are_same(features: Features) -> bool:
-    """Whether both texts of a row are the same in the first rows, as of a file of single texts."""
+    """Whether both texts of each of the first rows are the same, as for files of single texts."""
     rows = np.arange(min(_ROWS, len(features)))
     ids = features.inputs(rows, features.max_seq_length)["input_word_ids"]
     return bool((ids[:, 0] == ids[:, 1]).all())

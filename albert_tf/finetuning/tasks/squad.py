@@ -68,7 +68,7 @@ class SquadSettings(AnswerSettings):
         at_least=-1e9,
         expert=True,
     )
-    # By default windows without an answer count, as in the reference's published models.
+    # By default, windows without an answer are used, as for the reference's published models.
     only_windows_with_answer: bool = setting(
         False,
         "Train SQuAD 1.1 on no windows without the whole answer, which otherwise point at [CLS].",
@@ -77,12 +77,12 @@ class SquadSettings(AnswerSettings):
 
 
 class SquadAnswers(NamedTuple):
-    """The material of answers: the details of Predictions.
+    """The data behind answers: the `details` of Predictions.
 
     Attributes:
-      best: the best answers to each question by its id, as if each could be answered.
+      best: the best answers by id of the question, as if every question had one.
       odds: null odds by id; None: version 1.1.
-      threshold: up to which odds a question is answered; None: all are.
+      threshold: the highest odds at which a question is answered; None: all are answered.
       thresholds: the best ones, where the right answers are known.
     """
 
@@ -93,7 +93,7 @@ class SquadAnswers(NamedTuple):
 
 
 def window_settings(lengths: LengthSettings) -> WindowSettings:
-    """Sizes of windows, which have to overlap: lengths that suit sentences are refused."""
+    """Sizes of windows; UserError if these would not overlap, as with lengths for sentences."""
     settings = WindowSettings(lengths.max_seq_length, lengths.doc_stride, lengths.max_query_length)
     room = lengths.max_seq_length - lengths.max_query_length - 3  # [CLS] and two [SEP].
     if room < lengths.doc_stride:
@@ -123,7 +123,7 @@ class SquadTask(Task[Windows]):
     objective: ClassVar[type] = objectives.SpanObjective
     rows_are_examples = False
     lengths = ("max_seq_length", "doc_stride", "max_query_length")
-    uneven_outputs = Candidates._fields  # Each model proposes as many spans as it finds.
+    uneven_outputs = Candidates._fields  # Models propose different numbers of spans.
     scores_are_percent = True
     metrics: ClassVar[tuple[str, ...]] = ("exact", "f1")
     key: ClassVar = "f1"
@@ -141,7 +141,7 @@ class SquadTask(Task[Windows]):
         return {"only_windows_with_answer": self.settings.only_windows_with_answer}
 
     def check_answers(self, examples: SquadExamples) -> None:
-        """Raises UserError where the right answers to some questions are not known."""
+        """Raises UserError if a question has no known answer."""
         unknown = [question for question in examples.questions if not question.answers]
         if unknown:
             place = question_place(examples.source, unknown[0].id)
@@ -163,9 +163,9 @@ class SquadTask(Task[Windows]):
         assert isinstance(split, SquadSplit)
         if with_targets:
             self.check_answers(split.content)
-        # A prediction must not see the file's answers: version 2.0 finds its threshold by them.
+        # Predictions must not use the file's answers: version 2.0 would tune its threshold on them.
         content = split.content if with_targets else _without_answers(split.content)
-        # Positions are what is learned; dev is scored by texts, and needs none.
+        # Training needs positions as targets; dev is scored by texts, and needs none.
         training = with_targets and split.name == "train"
         windows = make_windows(content, tokenizer, window_settings(lengths), training)
         if windows.targets and self.settings.only_windows_with_answer:
@@ -203,7 +203,7 @@ class SquadTask(Task[Windows]):
     def best_answers(
         self, windows: Windows, stored: Sequence[StoredOutputs]
     ) -> dict[str, list[ScoredAnswer]]:
-        """The best answers to each question by its id, as if each could be answered."""
+        """The best answers by id of the question, as if every question had one."""
         spans = [Candidates(*(member[name] for name in Candidates._fields)) for member in stored]
         return best_answers(windows, spans, self.settings)
 
@@ -245,8 +245,8 @@ class SquadTask(Task[Windows]):
 class SquadV2Task(SquadTask):
     """SQuAD 2.0: a question may have no answer in its context.
 
-    It is answered if the odds of there being no answer are at most a threshold: the settings' own,
-    or the one with the best F1 where the right answers are known. Models store theirs.
+    It is answered if its null odds, of having no answer, are at most a threshold: that of the
+    settings, or the one with the best F1 if the right answers are known. Models store theirs.
     """
 
     _: dataclasses.KW_ONLY
@@ -270,7 +270,7 @@ class SquadV2Task(SquadTask):
             )
 
     def check_answers(self, examples: SquadExamples) -> None:
-        """Raises UserError where nothing is known about any question."""
+        """Raises UserError if nothing is known about any question."""
         if not any(question.answers or question.is_impossible for question in examples.questions):
             raise UserError(
                 f"{examples.source}: no question has an answer, nor is one marked is_impossible. "
@@ -298,7 +298,7 @@ class SquadV2Task(SquadTask):
         return {**found._asdict(), "answer_logits": outputs["answer_logits"]}
 
     def answer(self, features: Features[Windows], stored: Sequence[StoredOutputs]) -> Predictions:
-        """`SquadTask.answer`, with no answer where the null odds are above the threshold."""
+        """`SquadTask.answer`, but no answer if the null odds are above the threshold."""
         windows = features.source
         best = self.best_answers(windows, stored)
         odds = null_odds(windows, [member["answer_logits"] for member in stored])
@@ -313,8 +313,8 @@ class SquadV2Task(SquadTask):
         """In percent, by the official script of version 2.0; None for kinds of questions that the
         file does not have.
 
-        exact, f1 and what has HasAns_ and NoAns_ before it are of the answers as they are, with the
-        threshold `null_score_diff_threshold`; best_exact and best_f1 are what the best ones reach.
+        exact and f1, also with HasAns_ and NoAns_, score the answers given with the threshold
+        `null_score_diff_threshold`; best_exact and best_f1 are reached with the best thresholds.
         """
         answers: SquadAnswers = predictions.details
         assert answers.thresholds is not None  # The right answers are known.

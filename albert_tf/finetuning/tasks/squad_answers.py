@@ -1,4 +1,4 @@
-"""Answers to SQuAD's questions: from the candidates of all windows to one text a question.
+"""Answers to SQuAD's questions: from the candidates of all windows to one text per question.
 
 The candidates of all windows of a question compete; several models are an ensemble, whose scores
 are averaged span by span. Follows google-research/albert's `write_predictions_v1` and `_v2`.
@@ -53,9 +53,9 @@ def best_answers(
     spans = average(models, settings.span_average)
     numbers = windows.question_numbers[spans.windows]
     totals = spans.start_scores + spans.end_scores
-    # Stable: spans of one score keep their order, earlier windows first.
+    # Stable: spans with equal scores keep their order, earlier windows first.
     order = np.lexsort((-totals, numbers))
-    # A question without a candidate has two equal bounds, and so an empty part.
+    # A question without a candidate has two equal bounds, and so an empty slice.
     bounds = np.searchsorted(numbers[order], np.arange(len(windows.examples.questions) + 1))
     return {
         question.id: _distinct(windows, spans, order[bounds[i] : bounds[i + 1]], settings)
@@ -66,7 +66,7 @@ def best_answers(
 def _distinct(
     windows: Windows, spans: Candidates, order: np.ndarray, settings: AnswerSettings
 ) -> list[ScoredAnswer]:
-    """The first texts that differ, of one question's candidates in order."""
+    """The first distinct texts of one question's candidates, which `order` gives best first."""
     kept: dict[str, int] = {}
     for i in order:
         text = answer_text(windows, spans.windows[i], spans.starts[i], spans.ends[i])
@@ -78,32 +78,32 @@ def _distinct(
         return [ScoredAnswer("", 1.0, NO_CANDIDATE_SCORE, NO_CANDIDATE_SCORE)]
     chosen = list(kept.values())
     starts, ends = spans.start_scores[chosen], spans.end_scores[chosen]
-    # Less the highest sum, since exp of a large logit would be infinite.
+    # Subtract the highest sum, because exp of a large logit overflows.
     weights = np.exp(starts + ends - (starts + ends).max())
     columns = (weights / weights.sum(), starts, ends)
     return [ScoredAnswer(*row) for row in zip(kept, *(column.tolist() for column in columns))]
 
 
 def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
-    """`answer_span` as the text that stands there."""
+    """The text of the original context at `answer_span`."""
     context = windows.examples.contexts[windows.question_of(window).context]
     return context[slice(*answer_span(windows, window, start, end))]
 
 
 def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[int, int]:
-    """The characters of the original context from one piece to another, both counted in the whole
-    context: the place of the first character and the one after the last; equal where nothing is
-    left.
+    """The characters of the original context from piece `start` to piece `end`, both counted in the
+    whole context: the position of the first character and the one after the last; equal if nothing
+    is left.
 
-    White space around them is left out, and the marks that follow the last letter, of which no
-    piece was made, belong to it: of "à la" with a mark of its own, the piece "a" is the first two
-    characters. The reference ends before the mark, in the middle of what people see as one letter.
+    Surrounding white space is left out. Combining marks after the last letter, which are in no
+    piece, are included: in "à la" with a separate mark, the piece "a" is the first two characters.
+    The reference ends before the mark, in the middle of what people see as one letter.
     """
     pieces = windows.context_of(window)
     context = windows.examples.contexts[windows.question_of(window).context]
     first = int(pieces.starts[start])
-    # The word mark that SentencePiece adds in front of a text ends at -1; the reference takes the
-    # first character for it.
+    # The word mark that SentencePiece adds in front of a text ends at -1; as in the reference, it
+    # is given the first character.
     part = context[first : max(int(pieces.ends[end]), 0) + 1]
     first += len(part) - len(part.lstrip())
     after = first + len(part.strip())
@@ -113,13 +113,12 @@ def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[in
 
 
 def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str, float]:
-    """The score of there being no answer, for each question by its id: a logit, high if it has
-    none.
+    """The score of having no answer, for each question by its id: a logit, high if it has none.
 
-    `answer_logits` are float [F] of each model, of F windows; the mean over models is taken.
+    `answer_logits` has float [F] for each model, with F windows; the mean over models is taken.
     """
     check_outputs(windows, *(((len(windows),), np.asarray(logits)) for logits in answer_logits))
-    # The lowest of all windows counts: one that holds the answer is enough.
+    # The lowest score of a question's windows counts: one window with the answer is enough.
     lowest = np.full((len(answer_logits), len(windows.examples.questions)), _NO_WINDOW_ODDS)
     for row, logits in zip(lowest, answer_logits):
         np.minimum.at(row, windows.question_numbers, np.asarray(logits, np.float64))
@@ -130,9 +129,9 @@ def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str
 def decision_threshold(odds: Mapping[str, float], best: float) -> float:
     """A threshold that answers the same questions as `best`, halfway to the next question's odds.
 
-    Odds 1, 2, 4 and 2 -> 3. Above all odds of questions that have a window, 1 more.
+    Odds 1, 2, 4 and best 2 -> 3. If no question with a window has higher odds: best + 1.
     """
-    # The last bits of odds depend on batch and device, and no question should depend on them.
+    # The last bits of odds depend on batch and device, and no answer should depend on them.
     higher = [value for value in odds.values() if best < value < _NO_WINDOW_ODDS]
     return 0.5 * (best + min(higher, default=best + 2.0))
 
@@ -149,5 +148,5 @@ def answer_texts(
     """
     if odds is None or threshold is None:
         return {name: best[0].text for name, best in answers.items()}
-    # The reference answers below the threshold only, and so not the question at which it was found.
+    # The reference requires odds below the threshold, and so excludes the question that set it.
     return {name: best[0].text if odds[name] <= threshold else "" for name, best in answers.items()}

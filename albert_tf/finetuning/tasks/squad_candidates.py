@@ -1,7 +1,7 @@
 """Candidates for answers to SQuAD's questions: spans of pieces that a model proposes.
 
 A candidate is a span in a window with a score for its start and one for its end. Candidates are
-plain arrays, so that several models' can be stored in files and combined later.
+plain arrays, so that those of several models can be stored in files and combined later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from data_pipeline.finetuning.squad_windows import Windows
 from data_pipeline.settings import Settings, setting
 
 SPAN_AVERAGES = ("proposers", "members")
-_CHUNK = 1024  # Windows at once; the pairs of starts and ends take a few MB then.
+_CHUNK = 1024  # Windows per chunk, whose pairs of starts and ends take a few MB.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class AnswerSettings(Settings):
 
 
 class Candidates(NamedTuple):
-    """Spans that one model proposes, window by window, in each the likeliest starts first.
+    """Spans that one model proposes, by window, and within a window the likeliest starts first.
 
     Attributes:
       windows: int32 [K], ascending, the window of each span.
@@ -71,8 +71,8 @@ def candidates_from_logits(
     parts = []
     for first in range(0, len(windows), _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, len(windows)))
-        # As in the reference all positions compete, the question's and the padding's as well; spans
-        # of them are left out afterwards. The first of equal logits wins.
+        # As in the reference, all positions compete, also those of the question and of padding;
+        # their spans are dropped afterwards. The first of equal logits wins.
         start_scores, starts = _likeliest(start_logits[rows], settings.n_best_size)
         end_scores, ends = _likeliest(end_logits[rows], settings.n_best_size)
         size = starts.shape[1]
@@ -109,7 +109,7 @@ def candidates_from_beams(
 
 
 def check_outputs(windows: Windows, *pairs: tuple[tuple[int, ...], np.ndarray]) -> None:
-    """Raises UserError unless each array is of numbers and has the shape that is before it."""
+    """Raises UserError unless each array has the shape that it is paired with, and no NaN."""
     for expected, array in pairs:
         if array.shape != expected:
             raise UserError(
@@ -138,11 +138,11 @@ def _allowed(
     ends_and_scores: list[np.ndarray],
     settings: AnswerSettings,
 ) -> Candidates:
-    """The spans that can be answers, of some in the windows `rows` int [B].
+    """The spans that can be answers, among those proposed in the windows `rows`, int [B].
 
-    Both ends are in the context, the start is where it has the most context of all windows, and the
-    span is neither empty nor too long. Starts and ends are (positions in the window, scores), each
-    [B, K].
+    Both ends must be in the context, the start must have its maximum context in this window, and
+    the span must be neither empty nor too long. Starts and ends are (positions in the window,
+    scores), each [B, K].
     """
     offsets = windows.offsets[rows, None]
     starts = starts_and_scores[0] - offsets
@@ -150,11 +150,11 @@ def _allowed(
     lengths = windows.lengths[rows, None]
     kept = (starts >= 0) & (starts <= ends) & (ends < lengths)
     kept &= ends - starts < settings.max_answer_length
-    # [B, S]: bools of windows of unlike lengths; what a window does not have is False.
+    # bool [B, S] for windows of different lengths; positions after a window's end are False.
     has_most = np.zeros((len(rows), int(lengths.max(initial=1))), bool)
     for row, window in enumerate(rows):
         has_most[row, : windows.lengths[window]] = windows.max_context[window]
-    # Clipped, so that starts outside can be looked up; `kept` is False for them already.
+    # Starts outside are clipped for the lookup; `kept` is already False for them.
     kept &= np.take_along_axis(has_most, np.clip(starts, 0, has_most.shape[1] - 1), axis=1)
     row, place = np.nonzero(kept)
     first_pieces = windows.starts[rows][row]
@@ -170,16 +170,16 @@ def _allowed(
 def average(models: Sequence[Candidates], over: str = "proposers") -> Candidates:
     """The candidates of an ensemble, with the mean of their scores over the models.
 
-    A span's place in its window is where it first appeared. One that two of three models propose,
-    with scores 1 and 2, has 1.5 over its proposers; if the lowest score that the third gives in
-    this window is -3, it has 0 over all members.
+    Within a window, spans are in the order of their first appearance. A span that two of three
+    models propose, with scores 1 and 2, gets 1.5 over its proposers; if the lowest score of the
+    third model in this window is -3, it gets 0 over all members.
 
     Args:
       models: candidates of the same windows, of one model or more.
-      over: "proposers", the reference's mean over the models that proposed the span: one that a
-        single model proposes competes on equal terms. "members": over all; a model that did not
-        propose the span counts with its lowest scores in the window, or of all where it proposed
-        nothing there.
+      over: "proposers": the reference's mean over the models that proposed the span, so that a
+        span of a single model competes on equal terms. "members": the mean over all models; one
+        that did not propose the span counts with its lowest scores in the window, or its lowest
+        ones overall if it proposed nothing there.
     """
     windows, starts, ends, start_scores, end_scores = map(np.concatenate, zip(*models))
     keys = np.stack([windows, starts, ends], axis=1)
@@ -206,12 +206,12 @@ def _add_floors(
     Args:
       sums: float64 [G] of starts and of ends.
       windows: int [G], the window of each span.
-      group: int [K], the span of each candidate, all models' one after the other.
+      group: int [K], the span of each candidate, with the models concatenated.
     """
     bounds = np.cumsum([0, *(len(model.windows) for model in models)])
     for model, begin, end in zip(models, bounds, bounds[1:]):
         if begin == end:
-            continue  # It proposed nothing at all, and counts for none.
+            continue  # A model that proposed nothing at all is not counted.
         others = np.ones(len(windows), bool)
         others[group[begin:end]] = False
         for total, scores in zip(sums, (model.start_scores, model.end_scores)):

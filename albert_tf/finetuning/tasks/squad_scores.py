@@ -16,7 +16,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 def normalize_answer(text: str) -> str:
     """A text without case, ASCII punctuation and articles: "The  U.S. of a-B" -> "us of ab"."""
-    # In the official script's order: without its hyphen "a-b" is one word, and has no article.
+    # In the official script's order: without its hyphen, "a-b" is one word and has no article.
     text = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
@@ -29,7 +29,7 @@ def exact_match(gold: str, predicted: str) -> float:
 def f1_v1(gold: str, predicted: str) -> float:
     """F1 of the words two answers have in common: "the red cat", "cat food" -> 0.5.
 
-    Version 1.1's: 0.0 when no word is common, also where both have none.
+    As in version 1.1: 0.0 if they have no word in common, even if neither has a word.
     """
     gold_words = normalize_answer(gold).split()
     words = normalize_answer(predicted).split()
@@ -41,7 +41,7 @@ def f1_v1(gold: str, predicted: str) -> float:
 
 
 def f1_v2(gold: str, predicted: str) -> float:
-    """`f1_v1`, but 1.0 where neither answer has a word: version 2.0's."""
+    """`f1_v1`, but 1.0 if neither answer has a word, as in version 2.0."""
     if not normalize_answer(gold) and not normalize_answer(predicted):
         return 1.0
     return f1_v1(gold, predicted)
@@ -57,8 +57,8 @@ def _percent(values: Iterable[float], total: int) -> float:
 
 
 def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[str, float]:
-    """The scores of version 1.1: every question has an answer, and one that is not predicted counts
-    as wrong.
+    """The scores of version 1.1: every question has an answer, and a question without a prediction
+    counts as wrong.
 
     `exact` and `f1` are in percent, `total` is the number of questions.
     """
@@ -73,7 +73,7 @@ def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[s
 
 
 class Thresholds(NamedTuple):
-    """The null odds up to which questions should be answered, and the scores reached so.
+    """The null odds up to which questions should be answered, and the scores reached with them.
 
     A question is answered if its null odds are at most `best_exact_thresh` or `best_f1_thresh`;
     `best_exact` and `best_f1` are in percent.
@@ -144,21 +144,21 @@ def _best_threshold(
 ) -> tuple[float, float]:
     """The best score in percent and the threshold with which it is reached.
 
-    Starts with nothing answered, where all questions without answers count, and answers one
-    question after the other, in the order of their odds; the first of equal scores wins.
+    Starts with no question answered, where all questions without answers are right, then answers
+    one question after the other in the order of their odds; the first of equal scores wins.
     """
     current = float(sum(not question.answers for question in ordered))
     best = current
-    # The official script says 0.0 where it is best to answer nothing; that is only right for
-    # probabilities, which are not below 0.
+    # The official script gives 0.0 if it is best to answer nothing. That is only right for
+    # probabilities, which are never below 0.
     threshold = odds[ordered[0].id] - 1.0
     for question in ordered:
         if question.answers:
             current += scores[question.id]
         elif predictions[question.id]:
-            # The question's point, which it had as long as it was not answered.
+            # The question loses the point that it had while it was not answered.
             current -= 1.0
-        # A threshold cannot separate questions of equal odds; the official script tries it, too.
+        # A threshold cannot separate questions with equal odds, but the official script tries to.
         if current > best:
             best, threshold = current, odds[question.id]
     return 100.0 * best / len(ordered), threshold

@@ -38,7 +38,7 @@ def _glue(name: str) -> Task:
     splits: dict[str, Any] = {
         "dev_splits": tuple(split for split in spec.splits if split.startswith("dev")),
         "test_splits": tuple(split for split in spec.splits if split.startswith("test")),
-        "train_split": "train" if "train" in spec.splits else "",  # AX has a test set alone.
+        "train_split": "train" if "train" in spec.splits else "",  # AX has only a test set.
     }
     reader = functools.partial(read_glue, name)
     if spec.labels is None:
@@ -48,7 +48,7 @@ def _glue(name: str) -> Task:
 
 @dataclasses.dataclass(frozen=True)
 class Columns(Settings):
-    """The columns of TSV files of one's own, whose first row has these names."""
+    """The columns of the user's own TSV files, as named in their first row."""
 
     text_column: str = setting("text", "Column of the (first) text in your own files.")
     pair_column: str | None = setting(None, "Column of the second text, for pairs.")
@@ -57,7 +57,7 @@ class Columns(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Classes(Columns):
-    """The columns of TSV files, and the number of labels in a row: one, or any."""
+    """The columns of TSV files, and whether a row has one label or any number of them."""
 
     multi_label: bool = setting(
         False, "Learn any number of labels for a text: those in its field; none in an empty one."
@@ -119,7 +119,7 @@ class Pairs(Columns):
 
 
 def own_classes(classes: Classes = Classes()) -> ClassificationTask:
-    """Classes in TSV files of one's own; those to be predicted need no labels."""
+    """Classification of the user's own TSV files; files to predict need no labels."""
     if not classes.multi_label:
         return ClassificationTask("tsv", None, None, SCORERS["tsv"], **_own_files(classes))
     separator = classes.label_separator or ","
@@ -134,13 +134,13 @@ def own_classes(classes: Classes = Classes()) -> ClassificationTask:
 
 
 def own_numbers(columns: Columns = Columns()) -> RegressionTask:
-    """Numbers in TSV files of one's own; see `own_classes`."""
+    """Regression on the user's own TSV files; see `own_classes`."""
     own_files = _own_files(columns, is_regression=True)
     return RegressionTask("regression", None, SCORERS["regression"], **own_files)
 
 
 def own_pairs(pairs: Pairs = Pairs()) -> PairTask:
-    """Pairs in TSV files of one's own, or single texts to be trained on. Columns with their usual
+    """Pairs in the user's own TSV files, or single texts for training. Columns with the default
     names, `pair` and `label`, may be missing.
     """
 
@@ -164,7 +164,7 @@ def own_pairs(pairs: Pairs = Pairs()) -> PairTask:
 def _own_files(
     columns: Columns, is_regression: bool = False, separator: str | None = None
 ) -> dict[str, Any]:
-    """The fields of a task of files with these columns, whose labels may have a separator."""
+    """The fields of a task for files with these columns, whose labels a separator may split."""
 
     def read(path: str, split: str) -> Split:
         label = None if split == "predict" else columns.label_column
@@ -195,7 +195,7 @@ TASKS: dict[str, Task] = {
 }
 
 
-# Task with settings of its own -> their class, and a function from them to the task.
+# Task with its own settings -> their class, and a function that makes the task from them.
 CONFIGURED: dict[str, tuple[type[Settings], Callable[[Any], Task]]] = {
     "squad1.1": (SquadSettings, lambda settings: SquadTask(settings=settings)),
     "squad2.0": (SquadSettings, lambda settings: SquadV2Task(settings=settings)),
@@ -206,7 +206,7 @@ CONFIGURED: dict[str, tuple[type[Settings], Callable[[Any], Task]]] = {
 
 
 def tasks_by_setting() -> dict[str, list[str]]:
-    """Names of settings and lengths -> the tasks that they mean something to."""
+    """Names of settings and lengths -> the tasks that use them."""
     tasks: dict[str, list[str]] = {}
     for name, task in TASKS.items():
         own = [each.name for each in settings_of(CONFIGURED[name][0])] if name in CONFIGURED else []
@@ -226,7 +226,7 @@ def trained_task(metadata: Mapping[str, Any]) -> Task:
 
 
 def get_task(task: str | Task) -> Task:
-    """A task by name, a UserError for an unknown one; a task of one's own stays what it is."""
+    """A task by name, UserError for an unknown name; a Task is returned as it is."""
     if isinstance(task, Task):
         return task
     if task not in TASKS:

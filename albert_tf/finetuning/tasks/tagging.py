@@ -34,7 +34,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
     example_type = TaggedExample
     objective = objectives.TokenClassificationObjective
     averages = tuple(AVERAGES)
-    rows_are_examples = False  # How many words fit into a row depends on its length.
+    rows_are_examples = False  # The number of words that fit into a row depends on its length.
 
     def find_labels(self, examples: Split) -> Sequence[str]:
         return tag_names(examples)
@@ -47,7 +47,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
         labels: Sequence[str],
         with_targets: bool = True,
     ) -> Features[TaggedPieces]:
-        """A row is a sentence, and each of its words a target."""
+        """A row is a sentence, and each of its words has a target."""
         length = lengths.max_seq_length
         encoded = encode_tagged(split.examples, tokenizer, length, labels, with_targets)
         if encoded.note:
@@ -70,7 +70,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
         self, features: Features[TaggedPieces], outputs: Mapping[str, np.ndarray]
     ) -> StoredOutputs:
         """The logits at the first piece of each word that was not cut off, float32 [W, C]."""
-        # The first piece of a word answers for it, as it alone has a target in training.
+        # A word is predicted at its first piece, the only one with a target in training.
         sentences = features.source
         return {"logits": outputs["logits"][sentences.rows, sentences.places]}
 
@@ -90,7 +90,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
         details: list[tuple[float, ...]] = []
         for example, num_kept in zip(sentences.examples, sentences.num_kept.tolist()):
             num_cut = len(example.words) - num_kept
-            # Scores compare all words of the file, so that one that was cut off needs a tag, too.
+            # Scores compare all words of the file, so words that were cut off need a tag, too.
             values.append((*itertools.islice(names, num_kept), *[OUTSIDE] * num_cut))
             details.append((*itertools.islice(highest, num_kept), *[0.0] * num_cut))
         return Predictions(values, of_words.probabilities, details)

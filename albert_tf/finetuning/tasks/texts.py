@@ -34,11 +34,11 @@ Example = TypeVar("Example", TextExample, ChoiceExample)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
-    """A task whose rows are its examples, each with one answer: one of C classes, unless a form of
-    task says otherwise.
+    """A task whose rows are its examples, each with one answer: one of C classes, unless a subclass
+    differs.
 
     Attributes:
-      columns: names of the columns in files of one's own, by flag.
+      columns: names of the columns in the user's own files, by flag.
     """
 
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict, kw_only=True)
@@ -167,7 +167,7 @@ class ClassificationTask(TextTask):
 
     def find_labels(self, examples: Split) -> Sequence[str]:
         labels = (example.label for example in examples.examples if example.label is not None)
-        return class_names(labels, examples.source)  # One without a label is refused by its line.
+        return class_names(labels, examples.source)  # `targets` reports missing labels.
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
         return {"label_ids": label_ids(examples, labels)}
@@ -179,7 +179,7 @@ class MultiLabelTask(ClassificationTask):
 
     Attributes:
       threshold: probability from which a label is predicted; None: the trained model's, or 0.5.
-      separator: what stands between the labels of a text in tables.
+      separator: between the labels of a text in tables.
     """
 
     threshold: float | None = dataclasses.field(default=None, kw_only=True)
