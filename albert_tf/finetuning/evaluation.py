@@ -30,7 +30,7 @@ class Predictor:
         """`batch_size` is the total over all replicas, a multiple of their number."""
         self._model, self._features = model, features
         self._strategy = model.distribute_strategy
-        with self._strategy.scope():  # XLA and TPUs compile anew for each shape.
+        with self._strategy.scope():  # XLA and TPUs recompile for each shape.
             is_static = shapes_must_be_static()
         make = functools.partial(
             finetuning_dataset, features, batch_size, training=False, static_shapes=is_static
@@ -130,7 +130,7 @@ class ScoreEvaluator:
             for name in self._task.metrics:
                 score = scores.get(name)
                 figure = figure_name(split, name, list(self.features))
-                # The training loop compares numbers, of which nan is never the best.
+                # The training loop compares numbers, and never takes nan for the best.
                 figures[figure] = float("nan") if score is None else score
         return figures
 

@@ -296,7 +296,7 @@ def _training_data(
     `scored`: split -> hash of the examples that the run is scored on.
     """
     with devices.strategy.scope():
-        # XLA and TPUs compile anew for each shape; the scope tells whether this is for a TPU.
+        # XLA and TPUs recompile for each shape; the scope tells whether this is for a TPU.
         is_static = run.jit_compile or shapes_must_be_static()
     return TrainingData(
         name=training.name,
@@ -383,7 +383,7 @@ def _card(
 
 
 def _preset_of(start: InitialModel) -> str | None:
-    """The name of the published model that a run starts from, also by way of another fine-tuning."""
+    """The name of the published model that a run starts from, even via another fine-tuning."""
     if not start.init_checkpoint:
         return None
     for name in (start.init_checkpoint, start.preset):

@@ -115,7 +115,7 @@ class AlbertEncoder(AlbertModel):
         operations: Operations | None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
-        # `training` enables dropout. Here it also tells, as Keras cannot, that a gradient follows.
+        # `training` enables dropout. Here it also implies a gradient, for which Keras has no flag.
         operations = operations or operations_for(training, self.config.recompute)
 
         # A fast form calls this on parts of the batch, so everything that depends on the batch is

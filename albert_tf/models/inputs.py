@@ -43,7 +43,7 @@ def complete_inputs(
       if_given: names of further inputs that are optional.
 
     Raises:
-      ValueError: an input is missing, has its name in another library, or does not fit.
+      ValueError: an input is missing, is named as in another library, or does not fit.
     """
     # Keras checks none of this for a subclassed model: a wrong shape or dtype would fail in some
     # layer, whose error names no input. The checks use static shapes, and add no ops to a graph.
@@ -116,8 +116,8 @@ def _expected(rank: int, also: Sequence[str]) -> str:
 def _cast(
     name: str, value: Any, shape: tf.TensorShape, dtype: tf.DType, expected: str
 ) -> tf.Tensor:
-    """Casts an input to the dtype; refuses fractions where integers are expected, and shapes that
-    do not fit.
+    """Casts an input to the dtype; refuses floats where integers are expected, and shapes that do
+    not fit.
     """
     try:
         tensor = tf.convert_to_tensor(value)

@@ -31,7 +31,7 @@ _FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
     """The architecture of a generator for a detector with `config`: layers `size` times as wide
-    (above 0, up to 1), with fewer heads of the same width and a smaller feed-forward size.
+    (above 0, up to 1), with fewer heads of the same width and a feed-forward size to scale.
     """
     # E stays, because generator and detector share their embeddings. The generator is smaller,
     # because a strong one's words are too hard to tell from originals (ELECTRA, section 3.2).
@@ -146,7 +146,7 @@ class ReplacedTokenPretrainer(AlbertModel):
           detector_order: whether the detector learns the order of sentences as well.
         """
         super().__init__(config, name=name, **kwargs)
-        self._autocast = False  # Keras would round the noise to bfloat16: few words could be drawn.
+        self._autocast = False  # Else Keras rounds the noise to bfloat16: few words could be drawn.
         self.generator_size, self.sampling_temperature = generator_size, sampling_temperature
         self.detection_weight, self.detector_order = detection_weight, detector_order
         with policy_scope(self.dtype_policy):

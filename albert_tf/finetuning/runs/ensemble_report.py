@@ -139,7 +139,7 @@ def table_text(report: Report) -> str:
         for member in sorted(report.members, key=lambda member: not member.is_chosen)
     ]
     lines = markdown_table("llr", ["split", "score", "ensemble"], scores) if scores else []
-    if split is None:  # Without right answers.
+    if split is None:  # No answers are known.
         lines += ["", *markdown_table("ll", ["member", "chosen"], members)]
     else:
         columns = ["member", f"{key} on {split} by itself", "chosen"]

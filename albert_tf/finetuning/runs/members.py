@@ -81,7 +81,7 @@ def find_folders(patterns: Sequence[str], flag: str = "runs") -> list[str]:
     for pattern, path in zip(patterns, given):
         if given.count(path) > 1:  # Also as runs/rte and runs/rte/.
             raise UserError(f"--{flag} names {pattern} twice. Name each run once.")
-        # runs/* also matches runs/rte.attempt-1, which learned nothing: use it only by full name.
+        # runs/* also matches runs/rte.attempt-1, which learned nothing: select it only by name.
         names = [
             name for name in storage.match(pattern) if name == pattern or not is_put_aside(name)
         ]

@@ -57,7 +57,7 @@ def answers_path(output_dir: str, task: str, split: str) -> str:
 
 
 def outputs_path(output_dir: str, split: str, checkpoint: str) -> str:
-    """Path of what is stored of a model's outputs on a split; checkpoint: "best" or "last"."""
+    """Path of a model's stored outputs on a split; checkpoint: "best" or "last"."""
     return os.path.join(output_dir, OUTPUTS, f"{split}.{checkpoint}.npz")
 
 

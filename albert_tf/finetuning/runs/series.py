@@ -40,7 +40,7 @@ class Variant(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Its folder within the series': learning_rate=1e-05_train_batch_size=16/seed-3."""
+        """Its folder in that of the series: learning_rate=1e-05_train_batch_size=16/seed-3."""
         # Values are written by repr, so that different values never share a folder.
         point = "_".join(f"{name}={value!r}" for name, value in self.values.items())
         return os.path.join(point, f"seed-{self.seed}")

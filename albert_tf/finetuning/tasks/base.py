@@ -111,7 +111,7 @@ class Task(abc.ABC, Generic[Source]):
     @property
     @abc.abstractmethod
     def key(self) -> str:
-        """Name of the score that decides which checkpoint is best; the highest is."""
+        """Name of the score that decides which checkpoint is best: the one with the highest."""
 
     @property
     def data_settings(self) -> Mapping[str, str | bool | float | None]:

@@ -245,8 +245,8 @@ class SquadTask(Task[Windows]):
 class SquadV2Task(SquadTask):
     """SQuAD 2.0: a question may have no answer in its context.
 
-    It is answered if its null odds, of having no answer, are at most a threshold: that of the
-    settings, or the one with the best F1 if the right answers are known. Models store theirs.
+    A question is answered if its null odds are at most a threshold: that of the settings, or the
+    one with the best F1 if the right answers are known. Models store theirs.
     """
 
     _: dataclasses.KW_ONLY
