@@ -31,7 +31,7 @@ _FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
     """The architecture of a generator for a detector with `config`: layers `size` times as wide
-    (above 0, up to 1), with fewer heads of the same width and a feed-forward size to scale.
+    (above 0, up to 1), with fewer heads of the same width and a feed-forward size in proportion.
     """
     # E stays, because generator and detector share their embeddings. The generator is smaller,
     # because a strong one's words are too hard to tell from originals (ELECTRA, section 3.2).

@@ -23,7 +23,7 @@ from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.files import storage
 
-# Between the seeds of two attempts: the maximum of --seeds, so that no run of a series has them.
+# Distance of the seeds of two attempts: the maximum of --seeds, so other runs' seeds stay unused.
 _SEED_STRIDE = 1000
 _SEED_LIMIT = 2**31
 # Flags that cannot change a run's results. Data is compared by the hash of its content, not path.

@@ -111,7 +111,7 @@ class Task(abc.ABC, Generic[Source]):
     @property
     @abc.abstractmethod
     def key(self) -> str:
-        """Name of the score that decides which checkpoint is best: the one with the highest."""
+        """Name of the score that decides which checkpoint is best; higher is better."""
 
     @property
     def data_settings(self) -> Mapping[str, str | bool | float | None]:
