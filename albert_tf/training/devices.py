@@ -1,4 +1,4 @@
-"""The devices and the precision of a run, decided before there is a model."""
+"""The devices and the precision of a run, chosen before any model is made."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> t
 
     def replica_sum() -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        # The copy is on the replica's device; a tensor from elsewhere may be on none.
+        # The copy is on the replica's device; the given tensor may be on none.
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     return strategy.experimental_local_results(strategy.run(replica_sum))[0]
