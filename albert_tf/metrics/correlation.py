@@ -1,7 +1,7 @@
 """Scores of numbers: predicted values compared with the right ones, by scipy and scikit-learn.
 
-A correlation with constant values is 0 / 0. It is None here, never nan, so that it can be told from
-a bad one, stands in JSON as null, and is never taken for the best.
+A correlation with constant values is 0 / 0. It is None here, never nan: so it differs from a bad
+one, becomes null in JSON, and never counts as the best.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mean_squared_error(labels: Values, predictions: Values) -> float | None:
 
 
 def _correlation(function: Callable, labels: Values, predictions: Values) -> float | None:
-    # Asked before, because both functions warn of constant values on stderr, once a checkpoint.
+    # Checked first, because both functions warn of constant values on stderr for each checkpoint.
     for values in (labels, predictions):
         if not np.isfinite(values).all() or np.ptp(values) == 0:
             return None

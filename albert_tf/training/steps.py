@@ -46,8 +46,7 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs an objective's training and evaluation steps; each kind is traced once per batch size.
-    """
+    """Runs an objective's training and evaluation steps; both are traced once per batch size."""
 
     # The gradient is that of the loss over the global batch: denominators are summed over replicas
     # and micro-batches before the division, gradients after it. So the numbers of replicas and
@@ -100,8 +99,7 @@ class Stepper:
         return {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
 
     def stop(self, is_stopped: bool = True) -> None:
-        """Ends `train`, which runs in another thread, after the current update; False: undoes it.
-        """
+        """Ends `train`, running in another thread, after the current update; False: undoes it."""
         self._is_stopped.assign(is_stopped)
 
     # AutoGraph is needed only for the Python loop in this method. In the functions that it calls,
