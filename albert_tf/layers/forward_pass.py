@@ -27,7 +27,7 @@ class ForwardPass(NamedTuple):
 
 def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
-    # It masks keys, for all queries alike: the outputs at padding are never read. Not input_mask[:,
-    # None, None]: LiteRT lacks that operation in four dimensions.
+    # It masks keys, for all queries alike: the outputs at padding are never read.
+    # Not input_mask[:, None, None]: LiteRT lacks that operation in four dimensions.
     mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
     return (1.0 - tf.cast(mask, tf.float32)) * MASKED

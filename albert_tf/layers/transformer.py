@@ -13,8 +13,8 @@
 #    positions only: then it uses two matmuls.)
 # 4. `layout.to_padded` (packing.py) puts each row at its place in its sequence, [B, S, 3H], because
 #    attention compares the tokens of a sequence. Dense layers do not, and in a packed layout
-#    padding has no rows, so they compute real tokens only. Splitting the heads gives three [B, N,
-#    S, D].
+#    padding has no rows, so they compute real tokens only. Splitting the heads gives three
+#    [B, N, S, D].
 # 5. `operations.attend`: softmax(q k^T + bias) v, where the bias of padding is -10000.
 # 6. `layout.to_rows` converts back to rows, [T, H]; one more dense layer and dropout follow.
 # 7. Back here, x is added and the sum normalized. The feed-forward block works the same way, but

@@ -148,7 +148,8 @@ def open_text(
             "records": None,
             "text": content_fingerprint(manifest),
             "draws": DRAWS,
-            # Records already contain the effect of their settings; for text, it arises in training.
+            # Records were made with their settings; for text, the settings still decide the
+            # examples.
             **manifest["settings"],
             **manifest["tokenizer"],
             **manifest["reading"],

@@ -7,8 +7,9 @@ it cannot distinguish positions or neighbors until the embeddings are meaningful
   position, as sines and cosines (Vaswani et al. 2017);
 - the projection E -> H keeps both apart, at the scale of the layers' normalized outputs;
 - half of the heads attend to the word one or more places before or after (compare Trockman and
-Kolter 2023, who copy such patterns from trained models): a query is its position's sinusoid rotated
-by that offset; - the bias of the output is the logarithm of the words' frequencies.
+  Kolter 2023, who copy such patterns from trained models): a query is its position's sinusoid
+  rotated by that offset;
+- the bias of the output is the logarithm of the words' frequencies.
 
 Everything else stays random, and everything is trained.
 """

@@ -66,8 +66,8 @@ class _SharedGradients(Operations):
     uses_at_once = 1  # Number of gradients added at a time; those that wait take memory.
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """The weights of each block, as copies whose gradients are added as they arrive: blocks a,
-        a, b -> copies a1, a2, b1.
+        """The weights of each block, as copies whose gradients are added as they arrive: blocks
+        a, a, b -> copies a1, a2, b1.
         """
         # In the order of use, because the gradients of the last copies come first, and `share` adds
         # them first. Without this, a training step takes as long, and 1.07 times the memory in

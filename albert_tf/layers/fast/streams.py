@@ -34,8 +34,8 @@ def in_streams(function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) 
 
 
 def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
-    """Numbers of sequences in the streams of a batch, given any of its tensors [B, S]: [9, 128] ->
-    5, 4. None: the batch is one stream.
+    """Numbers of sequences in the streams of a batch, given any of its tensors [B, S]:
+    [9, 128] -> 5, 4. None: the batch is one stream.
     """
     # Several streams are used only on CPUs (accelerators overlap operations by themselves), in
     # graphs (eager operations wait for each other), and if B and S are static.
