@@ -37,7 +37,7 @@ def choose(mode: str = "auto") -> bool:
         where small compiled functions gain little and are known to fail.
 
     Raises:
-      UserError: "on" where XLA cannot compile.
+      UserError: "on", but XLA cannot compile.
     """
     global _chosen
     if mode not in MODES:

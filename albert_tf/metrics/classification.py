@@ -50,7 +50,7 @@ def multi_label_scores(labels: Labels, predictions: Labels) -> dict[str, float |
 def matthews_corrcoef(labels: Labels, predictions: Labels) -> float:
     """Matthews correlation in [-1, 1], for more than two classes in Gorodkin's form (2004).
 
-    It is 0, not undefined, where all predictions or all labels are of one class.
+    It is 0, not undefined, if all predictions or all labels are of one class.
     """
     if len({*labels, *predictions}) == 1:
         return 0.0  # Like scikit-learn, but without its warning.

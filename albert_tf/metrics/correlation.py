@@ -17,20 +17,20 @@ Values = Sequence[float]
 
 
 def pearson(labels: Values, predictions: Values) -> float | None:
-    """Pearson's correlation in [-1, 1]; None where it is undefined."""
+    """Pearson's correlation in [-1, 1]; None if it is undefined."""
     return _correlation(scipy.stats.pearsonr, labels, predictions)
 
 
 def spearman(labels: Values, predictions: Values) -> float | None:
     """Spearman's correlation in [-1, 1], of ranks, where equal values share the mean of theirs.
 
-    None where it is undefined.
+    None if it is undefined.
     """
     return _correlation(scipy.stats.spearmanr, labels, predictions)
 
 
 def mean_squared_error(labels: Values, predictions: Values) -> float | None:
-    """The mean of the squared differences; None where a prediction is not a finite number."""
+    """The mean of the squared differences; None if a prediction is not a finite number."""
     if not np.isfinite(predictions).all():
         return None
     return float(sklearn.metrics.mean_squared_error(labels, predictions))

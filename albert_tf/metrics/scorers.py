@@ -50,7 +50,7 @@ class Scorer:
         """All scores, from one pass over the predictions.
 
         With the groups middle and high: accuracy, accuracy_middle, accuracy_high. Scores of a group
-        without examples are None. Raises ValueError where lengths differ or a group is unknown.
+        without examples are None. Raises ValueError if lengths differ or a group is unknown.
         """
         if not len(labels) or len(labels) != len(predictions):
             raise ValueError(
@@ -144,7 +144,7 @@ def glue_score(
     scores: Mapping[str, Mapping[str, float | None]],
     mnli_mismatched: Mapping[str, float | None],
 ) -> float | None:
-    """The GLUE score in [-1, 1]: the mean over nine tasks; None where a task's score is undefined.
+    """The GLUE score in [-1, 1]: the mean over nine tasks; None if a task's score is undefined.
 
     MNLI counts with the mean of its two sets; `scores` has the matched one.
     """
@@ -180,7 +180,7 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
         predictions = [tag for tags in predictions for tag in tags]
     if not _are_finite(predictions):
         return ["Some predictions are not finite numbers: correlations are undefined."]
-    # One example says nothing, and where all labels are alike, equal predictions may be right.
+    # One example proves nothing, and if all labels are alike, equal predictions may be right.
     if len(predictions) == 1 or not _are_alike(predictions):
         return []
     if labels is not None and _are_alike(labels):

@@ -182,7 +182,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         return False
 
     def orthogonalizes(self, variable: tf.Variable) -> bool:
-        """Whether Muon updates a variable, for which it needs no second moment."""
+        """Whether Muon updates a variable, which then has no second moment."""
         return False
 
     def is_decayed(self, name: str) -> bool:
@@ -208,7 +208,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         config = super().get_config()
         rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(
-            learning_rate=rate if isinstance(rate, dict) else float(rate),  # JSON has no NumPy.
+            learning_rate=rate if isinstance(rate, dict) else float(rate),  # For JSON.
             weight_decay_rate=self.weight_decay_rate,
             beta_1=self.beta_1,
             beta_2=self.beta_2,

@@ -110,8 +110,8 @@ def next_moments(
 def bias_corrections(
     step: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
 ) -> tuple[tf.Tensor, tf.Tensor] | None:
-    """The scalars 1 - beta_1^step and 1 - beta_2^step in the precision of the weights; None where
-    the settings correct nothing.
+    """The scalars 1 - beta_1^step and 1 - beta_2^step in the precision of the weights; None if the
+    settings correct nothing.
     """
     if not settings.bias_correction:
         return None
@@ -135,7 +135,7 @@ def adam_direction(
 
 
 def trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
-    """Norm of the weights over norm of the direction, a scalar; 1 where either norm is 0."""
+    """Norm of the weights over norm of the direction, a scalar; 1 if either norm is 0."""
     # As in the reference: a variable that begins at 0 has to move, too.
     weight_norm, direction_norm = tf.norm(weights), tf.norm(direction)
     defined = tf.logical_and(weight_norm > 0, direction_norm > 0)

@@ -72,7 +72,7 @@ class PlateauWatch:
 
 
 def watch_of(data: PretrainingData) -> PlateauWatch | None:
-    """The watch for a run on some data; None where their words are not counted."""
+    """The watch for a run on some data; None if their words are not counted."""
     if not data.has_statistics:
         return None
     try:

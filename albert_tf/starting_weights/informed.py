@@ -67,7 +67,7 @@ def set_informed_weights(
     model: AlbertPretrainer, statistics: WordStatistics, seed: int = 0
 ) -> None:
     """Replaces embeddings, their projection, queries, keys and the output's bias of a model; a
-    UserError where it has no projection, or embeddings or heads are too small.
+    UserError if it has no projection, or embeddings or heads are too small.
     """
     config = model.config
     size = position_size(config.embedding_size, config.head_size)

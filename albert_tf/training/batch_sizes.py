@@ -58,8 +58,8 @@ class BatchSizes(Schedule):
         return batches
 
     def check(self, num_replicas: int, num_micro_batches: int) -> None:
-        """Raises UserError where a size cannot be divided equally into micro-batches or, where it
-        changes, over replicas.
+        """Raises UserError if a size cannot be divided equally into micro-batches or, if sizes
+        change, over replicas.
         """
         if min(self.values) < 1:
             raise UserError(f"{self.flag} is not a positive number.")

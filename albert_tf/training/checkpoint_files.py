@@ -30,7 +30,7 @@ def path_of(directory: str, step: int) -> str:
 
 
 def find(directory: str) -> list[int]:
-    """The steps of the checkpoints in a folder, whole or not, in ascending order."""
+    """The steps of the checkpoints in a folder, complete or not, in ascending order."""
     matches = map(_NAME.fullmatch, storage.names_in(directory))
     return sorted({int(match[1]) for match in matches if match})
 
@@ -42,7 +42,7 @@ def whole(directory: str) -> list[int]:
 
 
 def missing(directory: str, step: int) -> str | None:
-    """Name of a file that a step's checkpoint lacks: "step-4.index"; None where it is whole."""
+    """Name of a file that a step's checkpoint lacks: "step-4.index"; None if it is complete."""
     names = set(storage.names_in(directory))
     parts = [match for match in map(_PART.fullmatch, names) if match and int(match[1]) == step]
     count = int(parts[0][2]) if parts else 1

@@ -34,7 +34,7 @@ class TrainingData:
         endless global batches from that step on.
       batch_size: B, the number of examples in a global batch, or in the largest if sizes change.
       seed: decides the order of the examples, and dropout.
-      num_examples: None where they are not counted.
+      num_examples: None if they are not counted.
       max_seq_length: S.
       vocab_size: V.
       must_not_change: other settings that determine the batches, by name; a run resumes only if

@@ -193,7 +193,7 @@ def environment() -> dict[str, str]:
 
 
 def _git_revision() -> str | None:
-    """Commit of this source code, with -dirty for local changes; None where it is not in git."""
+    """Commit of this source code, with -dirty for local changes; None if it is not in git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     source = os.path.dirname(os.path.abspath(__file__))
     try:

@@ -137,7 +137,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
         vocab_file=models.vocab_file,
         tokenizer=models.tokenizer,
     )
-    # Tokens without padding, where their number is known: reports show the speed of useful work.
+    # Tokens without padding, if their number is known: reports show the speed of useful work.
     model, flops = experiment.objective.model, experiment.flops_per_token
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
     cost = step_cost(tokens, flops, model.compute_dtype, model.distribute_strategy)
@@ -176,7 +176,7 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
         )
     if metrics and experiment.print_results:
         experiment.print_results(metrics)
-    # There is no best model where no checkpoint had a score.
+    # There is no best model if no checkpoint had a score.
     folders = [experiment.path(name) for name in (models.result, models.last, models.best) if name]
     print(f"Model: {next((each for each in folders if tf.io.gfile.exists(each)), folders[0])}")
     for number, command in enumerate(experiment.next_commands()):

@@ -62,7 +62,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
 
 
 def last_flags(run_dir: str) -> dict[str, Any]:
-    """The flags of the last start of a run; {} where there is none."""
+    """The flags of the last start of a run; {} if there is none."""
     path = os.path.join(run_dir, FLAGS_FILE)
     if not tf.io.gfile.exists(path):
         return {}

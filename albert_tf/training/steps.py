@@ -367,7 +367,7 @@ def skip_bad_updates(
 def _add_if(
     condition: tf.Tensor, totals: dict[str, Ratio], sums: dict[str, Ratio]
 ) -> dict[str, Ratio]:
-    """totals + sums where the condition, a bool scalar, holds, and else totals."""
+    """totals + sums if the condition, a bool scalar, holds, else totals."""
     return tf.nest.map_structure(
         lambda total, part: tf.where(condition, total + part, total), totals, sums
     )

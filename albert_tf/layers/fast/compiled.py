@@ -12,7 +12,7 @@ from albert_tf.machine import fast_switch
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function of tensors with XLA where the fast form is on."""
+    """Compiles a function of tensors with XLA if the fast form is on."""
     # Meant for chains of small operations between matrix products, such as a normalization:
     # TensorFlow reads and writes memory once per operation, XLA once for the whole chain. The
     # products stay outside: a whole step compiled by XLA is slower than one with oneDNN's products.
@@ -28,9 +28,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable[..., Any]:
-    """A function of tensors, which must not read variables, as one that graphs call instead of
-    repeating its operations; eagerly it runs unchanged. With inline=False a call starts only when
-    all its arguments are computed, and its memory is free again before the next call.
+    """Makes graphs call a function of tensors, which must not read variables, instead of repeating
+    its operations; eagerly it runs unchanged. With inline=False a call starts only when all its
+    arguments are computed, and its memory is free again before the next call.
     """
     # For operations that a deep model repeats in every layer: traced for each, they take seconds
     # and a hundred megabytes of graph. By default TensorFlow inlines the calls before it runs the

@@ -101,7 +101,7 @@ class TrainingOperations(_SharedGradients):
         bias: tf.Tensor,
         dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ) -> tf.Tensor:
-        """`operations.attend`, or its fast form where nothing is dropped."""
+        """`operations.attend`, or its fast form if nothing is dropped."""
         if dropout:  # Its gradient needs the probabilities before and after dropout.
             return Operations.attend(query, key, value, bias, dropout)
         return attention.attend(query, key, value, bias)

@@ -2,9 +2,9 @@
 
 # Between matrix products a layer has operations that are too short for all cores, or bound by
 # memory. With one stream, the other cores wait for them; with two independent streams, they compute
-# the other one's matrix products meanwhile. Without this, a forward pass takes 1.08 to 1.09 times
-# as long, and 0.87 times the memory. Training has no streams: they saved no time there, and took
-# memory (docs/benchmarks/notes.md).
+# the other stream's matrix products meanwhile. Without this, a forward pass takes 1.08 to 1.09
+# times as long, and 0.87 times the memory. Training has no streams: they saved no time there, and
+# took memory (docs/benchmarks/notes.md).
 #
 # Nothing is scheduled here: the graph contains the layers once per stream, no operation of one
 # needs a result of the other, and TensorFlow runs whatever is ready.

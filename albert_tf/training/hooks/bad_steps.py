@@ -35,7 +35,7 @@ class BadSteps(Hook):
         stop.is_sound = stop.step in (self._last_good, self._settings.num_train_steps)
 
     def _check(self, first: int, count: int, in_a_row: int) -> None:
-        """Prints that steps were left out; raises Diverged when they were too many."""
+        """Prints that steps were skipped; raises Diverged if they were too many."""
         source, describe_batch = "", self._run.callbacks.describe_batch
         if describe_batch:
             source = f" (its batch comes from {describe_batch(first)})"

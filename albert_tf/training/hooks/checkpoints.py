@@ -34,7 +34,7 @@ class Checkpoints(Hook):
         return self._decay_start if is_ahead else None
 
     def after(self, stop: Stop) -> None:
-        """Begins to write a checkpoint where one is due or needed."""
+        """Begins to write a checkpoint if one is due or needed."""
         self._is_due |= self._run.settings.is_due(stop.step, self._run.settings.checkpoint_steps)
         self._is_due |= stop.needs_checkpoint or stop.step == self._decay_start
         # After a skipped step, a checkpoint stays due until the next sound stop.

@@ -104,8 +104,7 @@ class Deadline(Hook):
         self._note, self._began = run.reporter.note, self._clock()
 
     def after(self, stop: Stop) -> None:
-        """Ends the loop in time, unless a signal does or the decay of --num_train_steps has begun.
-        """
+        """Ends the loop in time, unless a signal or the decay of --num_train_steps comes first."""
         last = self._settings.loop.num_train_steps
         decay_start = self._settings.optimizer.decay_start(last)
         is_over = stop.step >= (last if decay_start is None else decay_start)

@@ -25,7 +25,7 @@ class MetricsFile:
 
     def __init__(self, path: str, metrics: Sequence[str], start_step: int) -> None:
         """metrics: names of the columns after `step` and `split`. start_step: the step that the run
-        resumes at, 0 where it begins anew.
+        resumes at, 0 if it begins anew.
         """
         self._path = path
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))

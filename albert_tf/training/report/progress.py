@@ -14,7 +14,7 @@ from tqdm import tqdm
 from albert_tf.training.report.metrics_file import METRICS_FILE, MetricsFile
 
 _MEASURED = ("learning_rate", "gradient_norm", "tokens_per_second")
-_LINE_SECONDS = 15.0  # Between two lines of progress, where there is no terminal.
+_LINE_SECONDS = 15.0  # Between two lines of progress, if there is no terminal.
 
 
 @dataclasses.dataclass(frozen=True)
