@@ -107,7 +107,7 @@ class Experiment:
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures for the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      notice: see `loop.Callbacks`.
+      notice: see `Callbacks` (hooks/base.py).
       print_results: called at the end with the held-out figures, to print them.
       next_commands: called at the end; returns command lines that use the result, to be printed.
     """

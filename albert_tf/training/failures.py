@@ -25,7 +25,7 @@ _SIGNS_OF_A_LOSS = ("Collective ops is aborted", "remote target /job:")
 
 
 class MachineFailure(Exception):
-    """A failure of the machine: the message says what to do, `exit_code` is the program's."""
+    """A failure of the machine, with a message on cause and remedy, and an exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
