@@ -1,4 +1,4 @@
-"""The costs of a configuration, computed and not measured: operations, memory, parameters."""
+"""The costs of a configuration, computed, not measured: operations, memory, parameters."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def pretraining_flops_per_token(
 def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:
-    """About how many bytes a training step takes on one device, for weights, optimizer and stored
-    activations; `num_parameters` counts all replicas on the device, 0 for activations alone.
+    """The approximate number of bytes of a training step on one device, for weights, optimizer and
+    stored activations; `num_parameters` counts all replicas on the device, 0 for activations alone.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     # The numbers that layers/ keeps for each token. The measured peak of albert-base grows with the

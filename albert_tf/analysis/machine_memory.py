@@ -24,7 +24,7 @@ def machine_bytes() -> int:
 
 def check_weights_fit(config: AlbertConfig) -> None:
     """Raises UserError for an encoder whose weights alone are more than this machine's memory."""
-    # TensorFlow would say so only after it has filled a part of the memory.
+    # TensorFlow would fail only after filling a part of the memory.
     parts = count_parameters(config)
     number = sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
     needed, available = _BYTES_PER_PARAMETER * number, machine_bytes()

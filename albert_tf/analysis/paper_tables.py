@@ -1,4 +1,4 @@
-"""The columns of Lan et al.'s tables that configurations decide, next to what is printed there."""
+"""The columns of Lan et al.'s tables that follow from configurations, next to printed values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row:
 
 
 def average(scores: Scores) -> float:
-    """The "Avg" of the paper: the mean of five tasks, of which SQuAD counts as (F1 + EM) / 2."""
+    """The "Avg" of the paper: the mean of five tasks; each SQuAD counts as (F1 + EM) / 2."""
     return sum(sum(each) / 2 if isinstance(each, tuple) else each for each in scores[:5]) / 5
 
 
@@ -94,7 +94,7 @@ def _width() -> Iterator[Row]:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table: its number in the ICLR version, its rows, and what has to be said of them."""
+    """A table: its number in the ICLR version, its rows, and notes on them."""
 
     number: int
     rows: Sequence[Row]
@@ -135,7 +135,7 @@ NAMES = {str(table.number): name for name, table in TABLES.items()} | {
 
 
 def paper_table(name: str) -> str:
-    """A table of the paper as text, its rounded millions next to exact counts; one of NAMES."""
+    """A table of the paper, named as in NAMES, as text: rounded millions next to exact counts."""
     if name not in NAMES:
         raise UserError(
             f"--paper_table={name} is not one of {', '.join(NAMES)}. Others do not follow from "
@@ -162,7 +162,7 @@ def paper_table(name: str) -> str:
 
 
 def encoder_parameters(config: AlbertConfig) -> int:
-    """The number of parameters of an encoder, its pooler among them."""
+    """The number of parameters of an encoder, including its pooler."""
     parts = count_parameters(config)
     return sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
 

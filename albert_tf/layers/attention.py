@@ -18,8 +18,8 @@ class AttentionBlock(SizedLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.hidden_size, **kwargs)
-        # Three layers, because checkpoints and LAMB's trust ratios want three variables; one matmul
-        # uses them, as `read_weights` joins them.
+        # Three layers, because checkpoints and LAMB's trust ratios need three variables;
+        # `read_weights` joins them for a single matmul.
         self.query = dense_layer(config.hidden_size, config, name="query")
         self.key = dense_layer(config.hidden_size, config, name="key")
         self.value = dense_layer(config.hidden_size, config, name="value")
@@ -28,7 +28,7 @@ class AttentionBlock(SizedLayer):
         self.probs_dropout = SeededDropout(probs_rate, name="probs_dropout")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
-        # Where activations are recomputed, such a block needs a seed, to draw the same masks again.
+        # If activations are recomputed, such a block needs a seed, to draw the same masks again.
         self.drops = bool(self.probs_dropout.rate or self.output_dropout.rate)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
@@ -37,12 +37,12 @@ class AttentionBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """The weights for `call`: queries (scaled by 1 / sqrt(D)), keys and values in one; then the
-        output.
+        """The weights for `call`: those of queries (scaled by 1 / sqrt(D)), keys and values joined;
+        then those of the output.
         """
         query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))
-        # The scale goes into the weights, which are fewer numbers than the logits [B, N, S, S] of
-        # all but the smallest batches.
+        # Scaling the weights is cheaper than scaling the logits [B, N, S, S], which are more
+        # numbers in all but the smallest batches.
         scale = 1.0 / math.sqrt(self._config.head_size)
         kernel = tf.concat([query.kernel * scale, key.kernel, value.kernel], axis=1)  # [H, 3H]
         bias = tf.concat([query.bias * scale, key.bias, value.bias], axis=0)  # [3H]
@@ -64,16 +64,16 @@ class AttentionBlock(SizedLayer):
         for_query_key_value, for_output = weights
         query, key, value = self._query_key_value(x, for_query_key_value, forward, positions)
 
-        # A function, so that a form of `attend` may call it wherever it has the probabilities. Each
-        # mask has a seed of its own, as two masks of one seed would be correlated.
+        # A function, so that each form of `attend` can call it where it has the probabilities. Each
+        # mask has its own seed, because two masks from one seed would be correlated.
         def drop(probs: tf.Tensor) -> tf.Tensor:
             return self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
 
         dropout = drop if forward.training and self.probs_dropout.rate else None
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
-        # Chosen positions are rows already, a fixed number for each sequence. All tokens go back to
-        # the layout's rows, which leave out what attention computed at padding.
+        # Chosen positions are already rows, P for each sequence. Otherwise, all tokens are
+        # converted back to the layout's rows, which leave out what attention computed at padding.
         if positions is None:
             context = forward.layout.to_rows(context)  # [T, N, D]
         rows = tf.reshape(context, [-1, self._config.hidden_size])  # [T or B * P, H]
@@ -87,8 +87,8 @@ class AttentionBlock(SizedLayer):
         project, layout = forward.operations.dense, forward.layout
         if positions is None:
             return self._split_heads(layout.to_padded(project(x, weights)), 3)
-        # In the last layer only what heads read is computed: P queries, such as the masked words
-        # and the pooler's position 0, but the keys and values of every token.
+        # The last layer computes only what heads read: P queries, such as those of masked words and
+        # the pooler's position 0, but the keys and values of every token.
         for_query, for_key_value = weights.split(self._config.hidden_size)
         chosen = project(layout.gather_positions(x, positions), for_query)  # [B * P, H]
         chosen = tf.reshape(chosen, [-1, _length(positions), self._config.hidden_size])  # [B, P, H]
@@ -105,5 +105,5 @@ class AttentionBlock(SizedLayer):
 
 def _length(tensor: tf.Tensor) -> int | tf.Tensor:
     """S of [B, S, ...]."""
-    # A number where it is known, so that the shapes that are made of it stay static.
+    # A Python number if it is known, so that shapes derived from it stay static.
     return tensor.shape[1] or tf.shape(tensor)[1]

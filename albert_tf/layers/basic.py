@@ -17,7 +17,7 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
 
 
 class Dense(keras.layers.Dense):
-    """Keras's dense layer, but for its bias in bfloat16, whose gradient is exact: `add_bias`."""
+    """Keras's dense layer, except that the bias has an exact gradient in bfloat16: `add_bias`."""
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
@@ -39,15 +39,15 @@ def dense_layer(units: int, config: AlbertConfig, name: str, **settings: Any) ->
 
 def build_children(width: int, *layers: keras.layers.Layer) -> None:
     """Builds layers for inputs [..., width], their variables named after them."""
-    # Called by hand, since variables have to exist, under these names, before a first call: weights
-    # are loaded into a model that has not computed anything.
+    # Called explicitly, since variables with these names have to exist before the first call:
+    # weights are loaded into models that have not been called yet.
     for layer in layers:
         with tf.name_scope(layer.name):
             layer.build(tf.TensorShape([None, width]))
 
 
 class SizedLayer(keras.layers.Layer):
-    """A layer that knows how wide its output is, which `summary()` shows."""
+    """A layer of known output width, which `summary()` shows."""
 
     # A subclassed Keras model has no graph of layers, so Keras would print "multiple" instead.
 
@@ -66,7 +66,7 @@ class SizedLayer(keras.layers.Layer):
 class SeededDropout(keras.layers.Layer):
     """Dropout whose mask is a function of a seed."""
 
-    # So a resumed run draws the masks that it would have drawn, and a block that is computed again
+    # So a resumed run draws the same masks as an uninterrupted one, and a block that is recomputed
     # for its gradient drops the same entries both times.
 
     def __init__(self, rate: float, **kwargs) -> None:
@@ -77,7 +77,7 @@ class SeededDropout(keras.layers.Layer):
         """x, in training with dropout of probability `rate`."""
         if not training or self.rate == 0:
             return x
-        if seed is None:  # As in `fit`, which draws for itself and promises no bits.
+        if seed is None:  # As in `fit`, which is not reproducible bit by bit.
             return tf.nn.dropout(x, self.rate)
         return tf.nn.experimental.stateless_dropout(x, self.rate, seed)
 
@@ -88,7 +88,7 @@ class LayerNorm(keras.layers.Layer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs, dtype=tf.float32)
         self.epsilon = config.layer_norm_eps
-        self._autocast = False  # The input is cast here, and the output back to what came in.
+        self._autocast = False  # `call` casts the input, and casts the output back.
 
     def build(self, input_shape: tf.TensorShape) -> None:
         width = input_shape[-1]

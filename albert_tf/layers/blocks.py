@@ -1,9 +1,9 @@
-"""Blocks with their weights, and the object that one forward pass computes with."""
+"""Blocks with their weights, and the operations object of a forward pass."""
 
-# A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables while it computes.
-# `Operations.read` does that before the first layer, because layers share blocks, and fast forms
-# read a block once. The plain form below reads it for each layer: in the twelve of ALBERT-base, it
-# scales, joins and casts the same matrices twelve times, and keeps twelve copies for the gradient.
+# A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables itself.
+# `Operations.read` does so before the first layer: layers share blocks, and the fast forms read
+# each block only once. The plain form below reads it for each layer: in ALBERT-base it scales,
+# joins and casts the same matrices twelve times, and keeps twelve copies for the gradient.
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class ReadyBlock(NamedTuple):
 class Operations:
     """The operations of the layers in one forward pass; here the plain formulas."""
 
-    # One object for a forward pass, made by `operations_for` (fast/operations.py), not one for a
-    # model: a model that trained with a fast form is exported with the plain one.
+    # One object per forward pass, made by `operations_for` (fast/operations.py), not one per model:
+    # a model trained with a fast form is exported with the plain one.
     row_multiple = 1  # Packed rows are filled up to a multiple of this number.
     ready_block: type[ReadyBlock] = ReadyBlock
     attend = staticmethod(operations.attend)
@@ -73,8 +73,8 @@ class Operations:
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
         """`read_weights()` of each block."""
-        # Each use reads, and casts, for itself: so the gradients of a block that occurs several
-        # times are added in the precision of its variables, which is float32.
+        # Each use reads and casts the variables separately, so that the gradients of a block that
+        # occurs several times are added in the precision of its variables, float32.
         return [block.read_weights() for block in blocks]
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:

@@ -19,7 +19,7 @@ from albert_tf.layers.packing import PaddedLayout
 
 class AlbertEmbedding(SizedLayer):
     """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H
-    where the configuration `has_embedding_projection`.
+    if the configuration `has_embedding_projection`.
     """
 
     # The paper's first saving (section 3.1): V x E + E x H numbers instead of V x H. For

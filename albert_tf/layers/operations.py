@@ -4,8 +4,8 @@ Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N he
 """
 
 # Layers call them as methods of an `Operations` object (blocks.py), so that layers/fast can compute
-# the same faster on CPUs. A formula that is changed here may have a twin there that has to change
-# as well; fast/pairs_test.py compares them, values and gradients.
+# the same faster on CPUs. If a formula changes here, its twin there may have to change as well;
+# fast/pairs_test.py compares them, values and gradients.
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 
-# int32 [2], from which all dropout masks of a computation follow; None draws fresh ones. Training
-# makes it of the run's seed and the number of the step, so that a run that was interrupted draws
-# the masks that it would have drawn; TensorFlow's own generator would go on from somewhere else.
+# int32 [2] that determines all dropout masks of a computation; None draws fresh ones. Training
+# derives it from the run's seed and the step number, so that a resumed run draws the same masks as
+# an uninterrupted one; the state of TensorFlow's own generator would differ.
 Seed: TypeAlias = "tf.Tensor | None"
 
 
@@ -74,8 +74,8 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     """float [..., width], in and out in x's precision; gamma and beta float32 [width]."""
-    # Half precision would round the sums over the width. The variance is the biased one, of the
-    # centered values: E[x^2] - E[x]^2 would cancel, and an epsilon of 1e-12 would not save it.
+    # Half precision would round the sums over the width. The variance is the biased one, of
+    # centered values: E[x^2] - E[x]^2 would cancel, which an epsilon of 1e-12 does not repair.
     x32 = tf.cast(x, tf.float32)
     centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
@@ -85,7 +85,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 
 def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Softmax(query key^T + bias), float [B, N, Q, S], of the arguments of `attend`."""
-    # The paper's softmax(Q K^T / sqrt(D)); the queries bring 1 / sqrt(D) with them.
+    # The paper's softmax(Q K^T / sqrt(D)); the queries are already scaled by 1 / sqrt(D).
     logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
     # In float32, because a sum over S in bfloat16, which has 8 bits, would lose its small terms;
     # the second matmul is in half precision again.

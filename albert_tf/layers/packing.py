@@ -1,17 +1,17 @@
-"""Layouts: how the tokens of a batch lie in memory. No other file knows."""
+"""Layouts: how the tokens of a batch lie in memory. No other file depends on it."""
 
 # Dense layers see tokens as rows [T, width]; attention needs them by sequence, [B, S, width]. A
-# layout goes from one to the other. With B = 2, S = 3 and `.` for padding:
+# layout converts between the two. With B = 2, S = 3 and `.` for padding:
 #
 #     batch    padded rows, T = 6    packed rows, T = 4
 #     a b .    a b . c d .           a b c d
 #     c d .
 #
-# Nearly all arithmetic is in the dense layers, so packed rows save nearly all that padding costs: a
-# batch like SST-2's, 23 tokens a sentence on average and 48 at most, takes half the time
-# (docs/benchmarks/notes.md). XLA and TPUs cannot pack, because they compile a program for given
-# shapes, and T depends on the values of the mask; the padded layout is for them. Values and
-# gradients at real tokens are the same in both.
+# Nearly all arithmetic is in the dense layers, so packed rows save nearly the whole cost of
+# padding: a batch like SST-2's, with 23 tokens per sentence on average and 48 at most, takes half
+# the time (docs/benchmarks/notes.md). XLA and TPUs need the padded layout: they compile programs
+# for fixed shapes, and T depends on the values of the mask. Values and gradients at real tokens are
+# the same in both.
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class PaddedLayout:
 
 
 class PackedLayout(PaddedLayout):
-    """A row for every real token, and for the first position of each sequence that has any. Values
-    where there is no row read as zero and have no gradient.
+    """A row for every real token, and for the first position of each sequence that has any.
+    Positions without a row read as zero and have no gradient.
     """
 
     def __init__(self, input_mask: tf.Tensor, row_multiple: int = 1) -> None:
-        """T becomes a multiple of `row_multiple`, or B * S, by rows for the first few paddings."""
+        """The first few paddings get rows until T is a multiple of `row_multiple`, or B * S."""
         super().__init__(input_mask)
         real = tf.not_equal(input_mask, 0)
-        # Heads read position 0, also where a mask leaves it out. A sequence without real tokens,
-        # which only fills up a batch, needs no row.
+        # Heads read position 0, even if the mask excludes it. A sequence without real tokens, which
+        # only fills up a batch, needs no row.
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         is_row = tf.reshape(real | first, [-1])  # [B * S]
         if row_multiple > 1:
@@ -88,7 +88,7 @@ class PackedLayout(PaddedLayout):
 
     def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Rows [T, width] at some positions, [B * P, width], zero at padding."""
-        with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
+        with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is for padding.
         return tf.gather(with_zero, super().gather_positions(self._row_of, positions))
 
 

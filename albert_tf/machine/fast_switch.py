@@ -1,9 +1,9 @@
-"""The switch of the fast form of models, which is tuned to CPUs and needs XLA."""
+"""The switch for the fast form of models, which is tuned for CPUs and needs XLA."""
 
-# Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes
-# through the layers as one stream, and it is these formulas that `recompute` computes again. Values
-# and gradients are equal up to rounding, unless dropout is drawn for packed rows: the fast form
-# fills up their number, and so draws other masks.
+# When it is off, the same formulas run as ordinary operations, also for `recompute`: nothing is
+# compiled by XLA, and a batch goes through the layers as one stream. Values and gradients are equal
+# up to rounding, except with dropout on packed rows: the fast form increases their number to a
+# multiple, and so draws other masks.
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from albert_tf.machine.targets import has_gpu, has_tpu
 
 MODES = ("auto", "on", "off")
 
-# For the whole process, not for a context: a MirroredStrategy traces its replicas in threads of
-# their own, which would not see the context of the thread that made them. None until `choose` is
-# called, or `is_on` has to know.
+# For the whole process, not for a context: a MirroredStrategy traces its replicas in separate
+# threads, which would not see the context of the thread that made them. None until `choose` or
+# `is_on` is first called.
 _chosen: bool | None = None
 _SWITCHED_OFF = contextvars.ContextVar("switched_off", default=False)
 
@@ -37,7 +37,7 @@ def choose(mode: str = "auto") -> bool:
         where small compiled functions gain little and are known to fail.
 
     Raises:
-      UserError: "on" where XLA cannot compile.
+      UserError: "on", but XLA cannot compile.
     """
     global _chosen
     if mode not in MODES:
@@ -86,7 +86,7 @@ def _is_linux_on_cpu() -> bool:
 
 @functools.cache
 def xla_error() -> str:
-    """The error of XLA where it cannot compile on this machine, in one line; empty if it can."""
+    """XLA's error if it cannot compile on this machine, in one line; empty if it can."""
     if has_tpu():  # Its host compiles nothing itself.
         return ""
     try:
@@ -99,6 +99,6 @@ def xla_error() -> str:
 
 
 def _trial(x: tf.Tensor) -> tf.Tensor:
-    """A function that XLA cannot compile on half-installed GPUs."""
+    """A function that XLA cannot compile if a GPU's software is incomplete."""
     # There tanh needs libdevice, and any kernel needs ptxas.
     return tf.reduce_sum(tf.tanh(x))

@@ -1,4 +1,4 @@
-"""The devices and the compiler that the graph being made is for."""
+"""The devices and the compiler that the current graph is made for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-@functools.cache  # Asked once, not whenever a model is traced.
+@functools.cache  # Queried once, not whenever a model is traced.
 def has_gpu() -> bool:
     """Whether TensorFlow has a GPU."""
     return bool(tf.config.list_logical_devices("GPU"))
@@ -27,14 +27,14 @@ def has_tpu() -> bool:
 
 
 def forget_devices() -> None:
-    """Makes `has_gpu` and `has_tpu` ask again, after new devices were connected."""
+    """Makes `has_gpu` and `has_tpu` query again, after new devices are connected."""
     has_gpu.cache_clear()
     has_tpu.cache_clear()
 
 
 def processor_has_bfloat16() -> bool:
     """Whether the processor has instructions for bfloat16, as far as Linux tells."""
-    # TensorFlow is not asked for devices: a process that asks holds the memory of the GPUs.
+    # Without querying TensorFlow's devices, which would reserve the memory of the GPUs.
     if not _CPU_INFO.exists():
         return False
     return bool(_BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split()))
@@ -59,7 +59,7 @@ def shapes_must_be_static() -> bool:
     if is_for_tpu(tf.distribute.get_strategy()):
         return True
     graph = tf.compat.v1.get_default_graph()
-    # tf.function(jit_compile=True) leaves its mark on an outer graph, and nothing public tells.
+    # tf.function(jit_compile=True) marks an outer graph, which no public API reports.
     while graph is not None:
         context = graph._get_control_flow_context()
         while context is not None:
@@ -74,9 +74,9 @@ def packs_here() -> bool:
     """Whether `packed=None` leaves padding out of the graph that is being made."""
     # Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
     # wait for the host to count the rows, and compile again for every new number. A tf.function
-    # that was traced outside XLA and is called in a jit_compile=True one keeps what was chosen
-    # then, which TensorFlow 2.15 cannot compile ("equality of two dimensions"): the remedy is a
-    # model made with packed=False.
+    # that was traced outside XLA and is called in a jit_compile=True one keeps the earlier choice,
+    # which TensorFlow 2.15 cannot compile ("equality of two dimensions"): the remedy is a model
+    # made with packed=False.
     return not (shapes_must_be_static() or has_gpu())
 
 

@@ -1,4 +1,4 @@
-"""Scores of finished predictions, by scikit-learn and scipy; a table says which a task has."""
+"""Scores of finished predictions, by scikit-learn and scipy; a table lists those of each task."""
 
 from albert_tf.metrics.scorers import (
     SCORED_GLUE_TASKS,

@@ -17,7 +17,7 @@ def accuracy(labels: Labels, predictions: Labels) -> float:
 
 
 def f1(labels: Labels, predictions: Labels) -> float:
-    """F1 of class 1, in [0, 1]: 0 where nothing is predicted to be of it, as GLUE has it."""
+    """F1 of class 1, in [0, 1]; 0 if it is never predicted, as in GLUE."""
     return float(
         sklearn.metrics.f1_score(labels, predictions, labels=[1], average="macro", zero_division=0)
     )
@@ -35,7 +35,7 @@ def multi_label_scores(labels: Labels, predictions: Labels) -> dict[str, float |
     "subset_accuracy" the share of examples with all labels right. An F1 without any label is 0.
     """
     rows, predicted = np.asarray(labels), np.asarray(predictions)
-    if rows.shape[1] == 1:  # Which scikit-learn would take for two classes.
+    if rows.shape[1] == 1:  # scikit-learn would take this for two classes.
         micro = macro = f1(rows, predicted)
     else:
         macro = f1_macro(rows, predicted)
@@ -50,8 +50,8 @@ def multi_label_scores(labels: Labels, predictions: Labels) -> dict[str, float |
 def matthews_corrcoef(labels: Labels, predictions: Labels) -> float:
     """Matthews correlation in [-1, 1], for more than two classes in Gorodkin's form (2004).
 
-    It is 0, not undefined, where all predictions or all labels are of one class.
+    It is 0, not undefined, if all predictions or all labels are of one class.
     """
     if len({*labels, *predictions}) == 1:
-        return 0.0  # scikit-learn says so, too, with a warning.
+        return 0.0  # Like scikit-learn, but without its warning.
     return float(sklearn.metrics.matthews_corrcoef(labels, predictions))

@@ -1,7 +1,7 @@
 """Scores of numbers: predicted values compared with the right ones, by scipy and scikit-learn.
 
-A correlation with constant values is 0 / 0. It is None here, never nan, so that it can be told from
-a bad one, stands in JSON as null, and is never taken for the best.
+A correlation with constant values is 0 / 0. It is None here, never nan: so it differs from a bad
+one, becomes null in JSON, and never counts as the best.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ Values = Sequence[float]
 
 
 def pearson(labels: Values, predictions: Values) -> float | None:
-    """Pearson's correlation in [-1, 1]; None where it is undefined."""
+    """Pearson's correlation in [-1, 1]; None if it is undefined."""
     return _correlation(scipy.stats.pearsonr, labels, predictions)
 
 
 def spearman(labels: Values, predictions: Values) -> float | None:
     """Spearman's correlation in [-1, 1], of ranks, where equal values share the mean of theirs.
 
-    None where it is undefined.
+    None if it is undefined.
     """
     return _correlation(scipy.stats.spearmanr, labels, predictions)
 
 
 def mean_squared_error(labels: Values, predictions: Values) -> float | None:
-    """The mean of the squared differences; None where a prediction is not a finite number."""
+    """The mean of the squared differences; None if a prediction is not a finite number."""
     if not np.isfinite(predictions).all():
         return None
     return float(sklearn.metrics.mean_squared_error(labels, predictions))
 
 
 def _correlation(function: Callable, labels: Values, predictions: Values) -> float | None:
-    # Asked before, because both functions warn of constant values on stderr, once a checkpoint.
+    # Checked first, because both functions warn of constant values on stderr for each checkpoint.
     for values in (labels, predictions):
         if not np.isfinite(values).all() or np.ptp(values) == 0:
             return None

@@ -1,4 +1,4 @@
-"""Scores of retrieval, from 1 / rank of the right text for each of N: 1, 1/2, 1/3, ..."""
+"""Scores of retrieval, from 1 / rank of the right text for each of N texts: 1, 1/2, 1/3, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Values = Sequence[float]
 
 
 def accuracy_at_1(labels: Values, predictions: Values) -> float:
-    """The share of texts whose right one is the nearest; labels are all 1."""
+    """The share of texts whose nearest text is the right one; labels are all 1."""
     return float(np.mean(np.equal(labels, predictions)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from albert_tf.metrics import classification, correlation, retrieval, tagging
 
-# A score by name, the functions' of scikit-learn and scipy; None where it is undefined.
+# Name of a score, that of scikit-learn's or scipy's function -> value; None if undefined.
 Scores = dict[str, float | None]
 
 
@@ -37,7 +37,7 @@ class Scorer:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of all scores, also of groups."""
+        """Names of all scores, including those of groups."""
         of_groups = [f"{name}_{group}" for group in self.groups for name in self.names]
         return (*self.names, *of_groups)
 
@@ -50,7 +50,7 @@ class Scorer:
         """All scores, from one pass over the predictions.
 
         With the groups middle and high: accuracy, accuracy_middle, accuracy_high. Scores of a group
-        without examples are None. Raises ValueError where lengths differ or a group is unknown.
+        without examples are None. Raises ValueError if lengths differ or a group is unknown.
         """
         if not len(labels) or len(labels) != len(predictions):
             raise ValueError(
@@ -136,7 +136,7 @@ SCORED_GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "r
 
 
 def glue_task_score(task: str, scores: Mapping[str, float | None]) -> float | None:
-    """GLUE's score of one task, the mean of those that it counts; None where one is undefined."""
+    """GLUE's score of one task, the mean of the scores in `glue`; None if one is undefined."""
     return _mean([scores[name] for name in SCORERS[task].glue])
 
 
@@ -144,7 +144,7 @@ def glue_score(
     scores: Mapping[str, Mapping[str, float | None]],
     mnli_mismatched: Mapping[str, float | None],
 ) -> float | None:
-    """The GLUE score in [-1, 1]: the mean over nine tasks; None where a task's score is undefined.
+    """The GLUE score in [-1, 1]: the mean over nine tasks; None if a task's score is undefined.
 
     MNLI counts with the mean of its two sets; `scores` has the matched one.
     """
@@ -172,15 +172,15 @@ def is_better(score: float | None, best: float | None) -> bool:
 
 
 def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[str]:
-    """Sentences about predictions that show that nothing was learned, for people to read; `labels`
-    are None where there is no single right answer.
+    """Messages for the user, if the predictions show that nothing was learned; `labels` are None if
+    there is no single right answer.
     """
     if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]
     if not _are_finite(predictions):
         return ["Some predictions are not finite numbers: correlations are undefined."]
-    # One example says nothing, and where all labels are alike, equal predictions may be right.
+    # One example proves nothing, and if all labels are alike, equal predictions may be right.
     if len(predictions) == 1 or not _are_alike(predictions):
         return []
     if labels is not None and _are_alike(labels):

@@ -1,8 +1,8 @@
-"""Scores of spans that tags of tokens describe, such as B-PER I-PER O: as conlleval counts them.
+"""Scores of the spans that token tags describe, such as B-PER I-PER O, counted as in conlleval.
 
 They equal the scores of seqeval 1.2.2 in its default mode, whatever the spelling of the tags. That
-package has had no release since 2020 and no wheel, so that the few lines that find spans are here,
-and scikit-learn counts.
+package has no wheel, and no release since 2020, so the few lines that find spans are here, and
+scikit-learn computes the scores.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ class Span(NamedTuple):
 def spans(tags: Sequence[str]) -> list[Span]:
     """The spans of a sentence, in order: seqeval's `get_entities`.
 
-    Tags are O or a prefix (B begin, I inside, E end, S single) with a kind. One that cannot go on
-    with the span before it begins one, whatever its prefix, as a model's tags may be in any order:
+    Tags are O or a prefix (B begin, I inside, E end, S single) with a kind. One that cannot
+    continue the span before it begins a new one, whatever its prefix, as a model may predict tags
+    in any order:
 
         B-PER I-PER O I-LOC  ->  PER 0-1, LOC 3-3
         B-PER B-PER I-LOC    ->  PER 0-0, PER 1-1, LOC 2-2
 
-    A tag of any other letter ends the span before it, and begins one, if its kind is another.
+    A tag with any other letter ends the span before it and begins a new one if its kind differs.
     """
     found: list[Span] = []
     first, before, kind_before = 0, _OUTSIDE, ""
@@ -76,7 +77,7 @@ def _kind(tag: str) -> str:
 
 
 def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
-    """Tags in the form that `spans` reads, whatever the form of their files.
+    """Tags in the form that `spans` reads, whatever their form in the files.
 
     B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
     B-PER M-PER E-PER    ->  B-PER I-PER E-PER       BMES
@@ -91,9 +92,9 @@ def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
 
 
 def _describe_spans(labels: Sequence[str]) -> bool:
-    """Whether a tag begins with B- or I-, or one of a kind with B has a twin with I.
+    """Whether a tag begins with B- or I-, or a tag with B has a counterpart with I.
 
-    B_PER and I_PER, b-per and i-per, PER-B and PER-I; among parts of speech there are no twins.
+    B_PER and I_PER, b-per and i-per, PER-B and PER-I; tags of parts of speech have none.
     """
     names = set(labels)
     for name in labels:
@@ -112,21 +113,21 @@ def span_scores(
 ) -> dict[str, float | None]:
     """The scores "f1", "precision" and "recall" of whole spans, "accuracy" of tags, in [0, 1].
 
-    A span is right if its kind, its first and its last token are. A score that divides by no spans
+    A span is right if its kind, its first and its last token are. A score with a denominator of 0
     is 0, as in seqeval.
     """
     lengths = [list(map(len, tags)) for tags in (labels, predictions)]
     if lengths[0] != lengths[1] or not sum(lengths[0]):
         raise ValueError("expected as many predicted tags as right ones, and at least one")
-    # All sentences in one row, as in seqeval: what an odd tag begins may depend on those before.
+    # All sentences are joined, as in seqeval: an irregular tag may depend on those before it.
     right, predicted = (
         set(spans([tag for tags in all_tags for tag in (*tags, _OUTSIDE)]))
         for all_tags in (labels, predictions)
     )
-    # One row for each span that is in either; scores of the class "it is there".
+    # One row for each span that is in either set; the scores are those of the class True.
     either = sorted(right | predicted)
     is_right, is_predicted = ([span in some for span in either] for some in (right, predicted))
-    # Without any span one row says "no" twice, and all scores are 0.
+    # Without any span, both lists are [False], and all scores are 0.
     precision, recall, f1, _ = sklearn.metrics.precision_recall_fscore_support(
         is_right or [False], is_predicted or [False], average="binary", zero_division=0
     )

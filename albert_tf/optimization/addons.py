@@ -18,7 +18,7 @@ def addons_lamb(
     global_clipnorm: float | None = 1.0,
     **settings: Any,
 ) -> keras.optimizers.legacy.Optimizer:
-    """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does; a UserError where
+    """tfa.optimizers.LAMB, which computes the same as LAMB(bias_correction=True); a UserError if
     Addons is not installed. settings: Addons' own, such as `beta_1`.
     """
     try:
@@ -34,7 +34,7 @@ def addons_lamb(
 
         def build(self, var_list: Sequence[tf.Variable]) -> None:
             """Makes both moments of every variable."""
-            self.iterations  # noqa: B018  Made on first sight.
+            self.iterations  # noqa: B018  Made on first access.
             self._create_all_weights(var_list)
 
         def apply_gradients(

@@ -24,7 +24,7 @@ DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
 class AdamFamily(keras.optimizers.Optimizer):
-    """Base of all optimizers; a subclass says which variables do not move by AdamW's update."""
+    """Base of all optimizers; a subclass chooses the variables that do not use AdamW's update."""
 
     use_ema: bool  # Keras's.
 
@@ -84,8 +84,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         # Keras calls this before every update.
         if getattr(self, "_built", False):
             return
-        # Keras would make the averages first. Checkpoints number the variables, and with or without
-        # averages the moments have to have the same numbers.
+        # Keras would make the averages first. Checkpoints number the variables, and the moments
+        # need the same numbers with and without averages.
         has_averages, self.use_ema = self.use_ema, False
         super().build(var_list)
         self._m = [self.add_variable_from_reference(variable, "m") for variable in var_list]
@@ -109,7 +109,7 @@ class AdamFamily(keras.optimizers.Optimizer):
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any
     ):
-        """Keras's, with sparse gradients made dense first."""
+        """Keras's method, with sparse gradients made dense first."""
         # The norm of rows that are not summed is not the gradient's norm: clipping would depend on
         # how embeddings are looked up.
         dense = [
@@ -118,10 +118,10 @@ class AdamFamily(keras.optimizers.Optimizer):
         ]
         return super().apply_gradients(dense, *args, **kwargs)
 
-    # Autograph would look for something to convert in every variable's update, and find nothing.
+    # AutoGraph would search every variable's update for something to convert, and find nothing.
     @tf.autograph.experimental.do_not_convert
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Moves one variable, and replaces its moments; Keras calls it for each."""
+        """Updates one variable and its moments; Keras calls it for each."""
         name = variable_name(variable)
         m, v = self._moments(variable)
         step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
@@ -129,7 +129,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         if in_place.is_possible():
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
-        # The formulas take tensors: given variables, they would read each one anew at every use.
+        # The formulas take tensors: they would read a variable again at every use.
         weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
         updated = adam_update(weights, gradient, old_m, old_v, step, rate, settings, adapts)
         for old, new in zip((variable, m, v), updated):
@@ -153,8 +153,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         """`update_norm` and `trust_ratio` of the last update, each from variable name (see
         `distinct`) to float32 scalar.
         """
-        # From the moments, and from the weights after the update instead of before, so that nothing
-        # has to be kept for these figures.
+        # Computed from the moments, and from the weights after the update instead of before, so
+        # that nothing has to be stored for these figures.
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         keys = distinct([variable_name(variable) for variable in variables])
         for key, variable in zip(keys, variables):
@@ -182,7 +182,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         return False
 
     def orthogonalizes(self, variable: tf.Variable) -> bool:
-        """Whether a variable moves by Muon's update, which has no second moment."""
+        """Whether Muon updates a variable, which then has no second moment."""
         return False
 
     def is_decayed(self, name: str) -> bool:
@@ -194,10 +194,10 @@ class AdamFamily(keras.optimizers.Optimizer):
     def exclude_from_weight_decay(
         self, var_list: Sequence[tf.Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
-        """Keras's: `var_names` are regular expressions in addition to the constructor's.
+        """Keras's method: `var_names` are regular expressions in addition to the constructor's.
 
         Raises:
-          ValueError: `var_list` is given, which no configuration could keep.
+          ValueError: `var_list` is given, which `get_config` could not store.
         """
         if var_list:
             raise ValueError("var_list cannot be kept in get_config: give names, var_names.")
@@ -208,7 +208,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         config = super().get_config()
         rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(
-            learning_rate=rate if isinstance(rate, dict) else float(rate),  # JSON knows no NumPy.
+            learning_rate=rate if isinstance(rate, dict) else float(rate),  # For JSON.
             weight_decay_rate=self.weight_decay_rate,
             beta_1=self.beta_1,
             beta_2=self.beta_2,
@@ -217,5 +217,5 @@ class AdamFamily(keras.optimizers.Optimizer):
             exclude_from_weight_decay=list(self.exclude_from_weight_decay_patterns),
             learning_rate_factors=[list(pair) for pair in self.learning_rate_factors],
         )
-        del config["jit_compile"], config["weight_decay"]  # No arguments of the constructor.
+        del config["jit_compile"], config["weight_decay"]  # Not arguments of the constructor.
         return config

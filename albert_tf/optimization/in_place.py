@@ -1,6 +1,6 @@
-"""The updates of updates.py, compiled by XLA so that the new values are written over the old ones.
+"""The updates of updates.py, compiled by XLA so that new values overwrite the old ones.
 
-This earns its place by memory: training ALBERT-base takes 7 % less, 1,391 MiB instead of 1,490.
+This saves memory: training ALBERT-base takes 7 % less, 1,391 MiB instead of 1,490.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from albert_tf.optimization.updates import (
     trust_ratio,
 )
 
-# As ordinary operations an update holds the new values of a variable and its moments next to the
-# old ones, and reads and writes every moment several times; compiled, each tensor is read once and
-# written once. The time saved would not be reason enough: on a CPU LAMB takes 27 ms instead of 38,
-# in a step of 1,400.
+# With ordinary operations, an update holds the old and new values of a variable and its moments at
+# once, and reads and writes every moment several times; compiled, each tensor is read once and
+# written once. The saved time alone would not justify this: on a CPU LAMB takes 27 ms instead of
+# 38, in a step of 1,400.
 #
-# The formulas are not repeated here; what is new is how variables get in and out. A compiled
-# function may write over a variable only if nothing else holds its value. So the functions take
+# The formulas are not repeated here; this module only reads and assigns the variables. A compiled
+# function may overwrite a variable only if nothing else holds its value. So the functions take
 # handles of variables, and read and assign by raw operations: given a tf.Variable, TensorFlow would
-# read it before the call, and XLA would have to leave that value alone. A mirrored variable cannot
-# be an argument at all; its handle stands for the replica that is being updated.
+# read it before the call, and XLA would have to preserve that value. A mirrored variable cannot be
+# an argument at all; its handle is that of the replica being updated.
 
 
 def is_possible() -> bool:
-    """Whether what is traced now may be compiled."""
+    """Whether the update that is being traced may be compiled."""
     return fast_switch.is_on()
 
 
@@ -47,7 +47,7 @@ def update(
     adapts: bool,
 ) -> None:
     """`adam_update`, assigned to a variable and its moments."""
-    # The norms of the trust ratio stand between two compiled parts: XLA sums on one core of a CPU.
+    # The trust ratio is computed between two compiled parts: XLA sums on one core of a CPU.
     weights = tf.convert_to_tensor(variable)
     corrections = bias_corrections(step, weights, settings)
     direction = _replace_moments(m.handle, v.handle, gradient, weights, corrections, settings)
@@ -68,7 +68,7 @@ def _replace_moments(
     corrections: tuple[tf.Tensor, tf.Tensor] | None,
     settings: AdamSettings,
 ) -> tf.Tensor:
-    """The direction from the new moments, which are assigned; m, v: handles of variables."""
+    """Assigns the new moments and returns the direction; m, v: handles of variables."""
     next_m, next_v = next_moments(
         gradient, _read(m, like=gradient), _read(v, like=gradient), settings
     )
@@ -85,6 +85,6 @@ def _descend(weights: tf.Tensor, direction: tf.Tensor, rate: tf.Tensor) -> None:
 
 
 def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """The value of a variable with the dtype and shape of `like`, which handles do not tell."""
+    """The value of a variable with the dtype and shape of `like`, which handles lack."""
     value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
     return tf.ensure_shape(value, like.shape)

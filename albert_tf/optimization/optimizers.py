@@ -15,8 +15,8 @@ from albert_tf.optimization.base import AdamFamily
 from albert_tf.optimization.updates import muon_direction, muon_update
 from albert_tf.variable_names import variable_name
 
-# The kernels of the layers: query, key and value are a matrix each. What maps from and to the
-# embeddings moves as they do, by AdamW, and so do the pooler and other heads.
+# The kernels of the layers; query, key and value are a matrix each. AdamW updates the embeddings
+# and what maps from and to them, and also the pooler and other heads.
 MATRICES_OF_LAYERS = (r"(^|/)transformer/.*/kernel$",)
 
 
@@ -32,7 +32,7 @@ class LAMB(AdamFamily):
     """AdamW's update, scaled for each variable by its trust ratio.
 
     A shared block is one variable, so all layers that share it have one ratio; query, key and value
-    have three. Variables excluded from layer adaptation move as under AdamW.
+    have three. Variables excluded from layer adaptation are updated as by AdamW.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Muon(AdamFamily):
     """Muon for the matrices of the layers, whose update is made orthogonal, and AdamW for all else.
 
     Both updates have about the same length, so that one learning rate, AdamW's, serves both. Equal
-    to torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but for its bfloat16; Newton-Schulz
-    steps are computed in the variables' precision. The clipping by the global norm counts all
+    to torch.optim.Muon with adjust_lr_fn="match_rms_adamw", except that Newton-Schulz steps are
+    computed in the variables' precision, not in bfloat16. Clipping by the global norm counts all
     gradients.
     """
 
@@ -85,22 +85,22 @@ class Muon(AdamFamily):
         Args:
           learning_rate, kwargs: see AdamFamily.
           momentum: share of the old momentum of a matrix in the new one; `beta_1` is AdamW's.
-          matrices: regular expressions searched in variable names; those of rank 2 move by Muon.
+          matrices: regular expressions searched in variable names; Muon updates those of rank 2.
         """
         super().__init__(learning_rate, **kwargs)
         self.momentum = momentum
         self.matrices = tuple(matrices)
 
     def orthogonalizes(self, variable: tf.Variable) -> bool:
-        """Whether a variable moves by Muon's update."""
+        """Whether Muon updates a variable."""
         name = variable_name(variable)
         is_named = any(re.search(pattern, name) for pattern in self.matrices)
         return is_named and variable.shape.rank == 2
 
     @tf.autograph.experimental.do_not_convert
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Moves one variable, and replaces its moments; Keras calls it for each."""
-        # A replica's variable has another name, so what was made for it decides.
+        """Updates one variable and its moments; Keras calls it for each."""
+        # A replica's variable has another name, so the moments made for it decide.
         m, v = self._moments(variable)
         if v is not None:
             super().update_step(gradient, variable)
@@ -115,7 +115,7 @@ class Muon(AdamFamily):
         """The direction of the last update."""
         if not self.orthogonalizes(variable):
             return super()._last_direction(variable)
-        # Without Nesterov's share, for which the gradient is gone: the length is the same.
+        # Without Nesterov's term, which needs the gradient: the length is the same.
         weights, m = map(tf.convert_to_tensor, (variable, self._moments(variable)[0]))
         return muon_direction(weights, m, self._settings(variable_name(variable)).weight_decay)
 

@@ -66,8 +66,8 @@ class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
     Peak 1, 2 steps of warm-up, 10 in all, a `decay_share` of 0.4: 0 .5 1 1 1 1 1 .75 .5 .25.
     """
 
-    # Up to `decay_start` the rate does not depend on the length of the training. That is why a run
-    # can be made longer from there with the bits of one that was longer from the start.
+    # Up to `decay_start` the rate does not depend on the length of training. So a run that is made
+    # longer from there equals, bit by bit, one that was longer from the start.
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ def decay_start(num_train_steps: int, decay_share: float) -> int:
 
 
 class Recipe(NamedTuple):
-    """The figures of a training run that go with a batch size; the learning rate is the highest."""
+    """The settings of a run that depend on its batch size; the learning rate is the highest."""
 
     learning_rate: float
     num_train_steps: int
@@ -123,8 +123,8 @@ class Recipe(NamedTuple):
 
 
 def scale_recipe(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
-    """A recipe, made for batches of `made_for` sequences, for another size: as many sequences in
-    all, and the rate by the square root (LAMB: You et al., ICLR 2020, section 4.2).
+    """A recipe for batches of `made_for` sequences, scaled to another size: as many sequences in
+    total, and the rate scaled by the square root (LAMB: You et al., ICLR 2020, section 4.2).
 
     Rate 0.002, 1,000 updates, 100 of warm-up, made for 4,096, at 1,024: 0.001, 4,000, 400.
     """

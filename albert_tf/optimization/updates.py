@@ -1,4 +1,4 @@
-"""The updates of LAMB, AdamW and Muon as functions of tensors that change nothing.
+"""The updates of LAMB, AdamW and Muon as pure functions of tensors.
 
 They follow google-research/albert, lamb_optimizer.py and optimization.py:
 
@@ -28,7 +28,7 @@ import tensorflow as tf
 
 
 class AdamSettings(NamedTuple):
-    """Numbers of one variable's update, as in the formulas above."""
+    """Settings of one variable's update, as in the formulas above."""
 
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -47,9 +47,9 @@ def adam_update(
     settings: AdamSettings,
     adapts: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One update of AdamW, or of LAMB (You et al., ICLR 2020, first version) if it `adapts`: the
-    new weights, m and v. LAMB's direction is AdamW's, at a length that is `rate` times the norm of
-    the weights.
+    """One update of AdamW or, if `adapts`, of LAMB (You et al., ICLR 2020, first version): the new
+    weights, m and v. LAMB's direction is AdamW's, at a length that is `rate` times the norm of the
+    weights.
 
     m, v: the moments before the update, 0 before the first. step: scalar, number of this update,
     from 1. rate: scalar, the learning rate.
@@ -84,9 +84,9 @@ def muon_direction(weights: tf.Tensor, ahead: tf.Tensor, weight_decay: float) ->
 
 def orthogonalized(matrix: tf.Tensor) -> tf.Tensor:
     """A matrix with the singular vectors of the given one, and singular values of about 0.7 to 1.2,
-    by five steps of Newton and Schulz.
+    by five Newton-Schulz steps.
     """
-    if matrix.shape[0] > matrix.shape[1]:  # The smaller product of a matrix with itself.
+    if matrix.shape[0] > matrix.shape[1]:  # Makes the product x x^T the smaller one.
         return tf.transpose(orthogonalized(tf.transpose(matrix)))
     # Jordan's coefficients: they do not converge to 1, but raise small singular values fastest.
     a, b, c = 3.4445, -4.7750, 2.0315
@@ -110,8 +110,8 @@ def next_moments(
 def bias_corrections(
     step: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
 ) -> tuple[tf.Tensor, tf.Tensor] | None:
-    """The scalars 1 - beta_1^step and 1 - beta_2^step in the precision of the weights; None where
-    the settings correct nothing.
+    """The scalars 1 - beta_1^step and 1 - beta_2^step in the precision of the weights; None if the
+    settings correct nothing.
     """
     if not settings.bias_correction:
         return None
@@ -135,7 +135,7 @@ def adam_direction(
 
 
 def trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
-    """Norm of the weights over norm of the direction, a scalar; 1 where either norm is 0."""
+    """Norm of the weights over norm of the direction, a scalar; 1 if either norm is 0."""
     # As in the reference: a variable that begins at 0 has to move, too.
     weight_norm, direction_norm = tf.norm(weights), tf.norm(direction)
     defined = tf.logical_and(weight_norm > 0, direction_norm > 0)
@@ -145,5 +145,5 @@ def trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
 
 
 def descend(weights: tf.Tensor, direction: tf.Tensor, rate: tf.Tensor) -> tf.Tensor:
-    """The weights after a step of length `rate`, a scalar, along the direction, downhill."""
+    """The weights after a step of `rate`, a scalar, times the direction, downhill."""
     return weights - rate * direction

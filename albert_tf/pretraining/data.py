@@ -1,4 +1,4 @@
-"""The training data of pre-training: records, or text of which examples are made in training."""
+"""The training data of pre-training: records, or text from which examples are made in training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PretrainingData(TrainingData):
     """Examples for the masked language model and a sentence objective.
 
     Attributes:
-      manifest: the manifest of the records, or one like it of the text.
+      manifest: the manifest of the records, or its equivalent for text.
       has_statistics: whether the manifest has the counts of tokens and labels that baselines need.
     """
 
@@ -61,18 +61,18 @@ def open_records(
 
     Args:
       folder: the folder.
-      batch_size: B, over all replicas; or several with the steps from which each holds, as in
+      batch_size: B, over all replicas; or several sizes with the steps from which they hold, as in
         "64@0,128@5000".
       seed: decides the order of the records, dynamic masks and dropout.
       recurring_mask_share: the setting of that name for dynamic masks; None: the records' own.
       mask_schedule: see `PretrainingSettings`; None: the records' own share of masks.
 
     Returns:
-      Data whose examples are counted, with statistics.
+      Data with a number of examples and with statistics.
 
     Raises:
-      UserError: the folder is missing, damaged or empty, or its masks are static and a share of
-        them is given.
+      UserError: the folder is missing, damaged or empty, or its masks are static and a setting of
+        dynamic masks is given.
     """
     manifest = verify_records(folder)
     sizes = BatchSizes.of(batch_size)
@@ -95,8 +95,8 @@ def open_records(
         ),
         describe_batch=source,
         explain=explain,
-        # A resumed run compares these with what it was begun with. `text` is among them, so that a
-        # run on records does not go on with text, nor the other way round.
+        # A resumed run compares these with the values it was started with. `text` is among them, so
+        # that a run on records does not resume on text, or the other way round.
         must_not_change={
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": content_fingerprint(manifest),
@@ -129,7 +129,7 @@ def open_text(
       Data without a number of examples and without statistics.
 
     Raises:
-      UserError: no such file, or settings that only records can have.
+      UserError: there is no such file, or settings are for records only.
     """
     if settings.masking != "dynamic" or settings.dupe_factor != 1:
         raise UserError(
@@ -148,7 +148,8 @@ def open_text(
             "records": None,
             "text": content_fingerprint(manifest),
             "draws": DRAWS,
-            # Records have their settings in their bytes; of text they decide what is trained on.
+            # Records were made with their settings; for text, the settings still decide the
+            # examples.
             **manifest["settings"],
             **manifest["tokenizer"],
             **manifest["reading"],
@@ -159,8 +160,8 @@ def open_text(
 
 
 def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
-    """Prints a line where the run in a folder goes on with other random numbers than those of the
-    version that began it.
+    """Prints a line if the run in a folder resumes with other random numbers than those of the
+    version that started it.
     """
     if "draws" not in data.must_not_change or not run_folder.holds_run(run_dir):
         return
@@ -185,7 +186,7 @@ def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:
 
 
 def _with_masks(manifest: dict[str, Any], masks: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of dynamic records with other settings of masks; of static ones a UserError."""
+    """The manifest of dynamic records with other settings of masks; a UserError for static ones."""
     if manifest["masking"] == "static":
         name, value = next(iter(masks.items()))
         raise UserError(

@@ -67,16 +67,16 @@ class HeldOut:
             self._manifests[objective] = manifest
 
     def sha256(self) -> str:
-        """Hash of the records, wherever they are."""
-        # By objective, not by path: a run may find the same records elsewhere when it is resumed.
+        """Hash of the records, independent of their paths."""
+        # By objective, not by path: a resumed run may find the same records elsewhere.
         files = {name: content_fingerprint(each) for name, each in self._manifests.items()}
         return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
     def evaluator(self, model: Pretrainer, vocab_fingerprint: str | None) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.
 
-        vocab_fingerprint: of the vocabulary that the model was made with, None where that is not
-        known. A UserError where records do not fit the model, or a batch does not fit the memory.
+        vocab_fingerprint: of the vocabulary that the model was made with; None if it is not known.
+        A UserError if records do not fit the model, or a batch does not fit into memory.
         """
         parts, strategy = [], model.distribute_strategy
         for folder, (objective, manifest) in zip(self.folders, self._manifests.items()):
@@ -97,7 +97,7 @@ class HeldOut:
                 vocab_fingerprint=vocab_fingerprint,
             )
             learned = objective_of(model)
-            # Always seed 0: what a generator draws here is the same at every step of a run.
+            # Always seed 0, so that a generator draws the same at every evaluation of a run.
             batches = learned.batches(data, 0, BatchSizes.of(batch_size))
             parts.append((learned.losses(objective), batches))
         return Evaluator(parts, strategy)
@@ -107,8 +107,8 @@ class HeldOut:
     ) -> None:
         """Prints the figures of `evaluator` next to baselines, which are guesses without a model.
 
-        train_manifest: of the training records, whose counts the guesses follow; None: the counts
-        of the held-out records.
+        train_manifest: of the training records, from whose counts the guesses are made; None: from
+        the counts of the held-out records.
         """
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
@@ -195,7 +195,7 @@ def evaluate_run(
             f"--output_dir={run_dir} is a run of fine-tuning, which has scores of its own. Name a "
             "run of pre-training; --mode=eval of run_finetuning scores this one."
         )
-    # Runs of earlier versions do not say their objective.
+    # Runs of earlier versions do not record their objective.
     objective = must_not_change.get("objective", MaskedWords.name)
     if objective != MaskedWords.name:
         raise UserError(

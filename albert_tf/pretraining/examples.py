@@ -1,4 +1,4 @@
-"""Predictions on held-out texts, as Markdown that a person can read."""
+"""Predictions on held-out texts, as readable Markdown."""
 
 from __future__ import annotations
 

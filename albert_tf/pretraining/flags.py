@@ -1,4 +1,4 @@
-"""The flags of pre-training alone, and the model and the data made of them."""
+"""The flags that only pre-training has, and the model and the data made from them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
-_WARMUP_PART = 40  # Of the updates: 3,125 of 125,000 (You et al. 2019), as in the paper.
-# --objective -> the class of its model, and flags that are arguments of it.
+_WARMUP_PART = 40  # A 40th of the updates: 3,125 of 125,000 (You et al. 2019), as in the paper.
+# --objective -> the class of its model, and the flags that are its arguments.
 OBJECTIVES: dict[str, tuple[type, tuple[str, ...]]] = {
     "mlm": (AlbertPretrainer, ()),
     "recurring_spans": (AlbertSpanPretrainer, ("span_mask_share",)),
@@ -33,9 +33,9 @@ OBJECTIVES: dict[str, tuple[type, tuple[str, ...]]] = {
         ("generator_size", "sampling_temperature", "detection_weight", "detector_order"),
     ),
 }
-# Settings of masks that are drawn in training, of records and of text alike.
+# Settings of masks that are drawn in training, both for records and for text.
 _FOR_RECORDS = ("recurring_mask_share", "mask_schedule")
-# Settings of examples made while they are trained on; they have no flag here.
+# Fixed settings of examples that are made in training; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
 _READING = {
     *("vocab_file", "lower_case", "strip_accents", "space_chinese"),
@@ -118,7 +118,7 @@ def define_objective_flags() -> None:
 
 
 def define_recipe_flags() -> None:
-    """Flags of `recipe`, before `define_training_flags` makes one with another default."""
+    """Flags of `recipe`. Call it before `define_training_flags`, which shares flags that exist."""
     flags.group("Training")
     flags.DEFINE_integer(
         "num_warmup_steps",
@@ -150,11 +150,11 @@ def model(config: AlbertConfig, packed: bool) -> Pretrainer:
 
 
 def recipe() -> Recipe:
-    """Rate, updates and warm-up of pre-training, for --train_batch_size; sets --num_warmup_steps
-    where it is not given, so that it is recorded.
+    """Learning rate, updates and warm-up for --train_batch_size; sets --num_warmup_steps if it is
+    not given, so that it is recorded.
     """
     if FLAGS.num_warmup_steps is None:
-        # A longer run goes on with the warm-up that it had.
+        # A run that is made longer keeps its warm-up.
         begun = {} if FLAGS.overwrite else starts.last_flags(FLAGS.output_dir)
         FLAGS.num_warmup_steps = begun.get(
             "num_warmup_steps", FLAGS.num_train_steps // _WARMUP_PART
@@ -174,7 +174,7 @@ def held_out() -> HeldOut:
 
 
 def choose_sizes() -> None:
-    """Leaves --train_batch_size or --batch_size_schedule where one is of a flag file."""
+    """Drops --train_batch_size or --batch_size_schedule from a flag file if the other is given."""
     flags.leave_one("the size of batches", "train_batch_size", "batch_size_schedule")
     if FLAGS.batch_size_schedule and FLAGS.recipe_batch_size:
         raise UserError(

@@ -1,8 +1,7 @@
-"""The objectives of pre-training, a class each: the model's task, its data, its costs.
+"""The objectives of pre-training, one class each: the model's task, its data, its costs.
 
-A model of AlbertPretrainer learns masked words and the order of segments, one of
-AlbertSpanPretrainer recurring spans as well, one of ReplacedTokenPretrainer replaced tokens;
-records and text are the same.
+An AlbertPretrainer learns masked words and the order of segments, an AlbertSpanPretrainer also
+recurring spans, a ReplacedTokenPretrainer replaced tokens; all use the same records or text.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ Batches: TypeAlias = Callable[..., tf.data.Dataset]
 class MaskedWords:
     """The objective of an AlbertPretrainer: masked words and the order of segments."""
 
-    name = "mlm"  # As the flag and a run's folder have it.
+    name = "mlm"  # As in --objective and in a run's folder.
 
     def __init__(self, model: AlbertPretrainer) -> None:
         self.words: AlbertPretrainer = model  # It predicts masked words.
-        self.kept: keras.Model = model  # The run is made for it.
+        self.kept: keras.Model = model  # The run saves it.
 
     def losses(self, sentence_objective: str) -> PretrainingObjective | ReplacedTokensObjective:
         """The losses and ratios of the model on records of a sentence objective."""
         return PretrainingObjective(self.words, sentence_objective)
 
     def batches(self, batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
-        """Batches of records with further inputs of the model; arguments as for `with_noise`."""
+        """Batches with all inputs that the model needs; arguments as for `with_noise`."""
         return batches
 
     def data(self, data: PretrainingData) -> PretrainingData:
@@ -61,8 +60,8 @@ class MaskedWords:
         return pretraining_flops_per_token(self.words.config, sequence_length, num_predictions)
 
     def first_loss(self, data: PretrainingData, has_order: bool = True) -> tuple[float, str]:
-        """The loss of a model that knows nothing, and its terms, as in "ln V + ln 2"; without
-        `has_order` the order of segments is not learned.
+        """The loss of an untrained model, and its terms, as in "ln V + ln 2"; without `has_order`
+        the order of segments is not learned.
         """
         loss, terms = math.log(data.vocab_size), "ln V"
         if has_order and data.sentence_objective != "none":
@@ -71,7 +70,7 @@ class MaskedWords:
 
 
 class RecurringSpans(MaskedWords):
-    """The objective of an AlbertSpanPretrainer: places of recurring spans, beside masked words."""
+    """The objective of an AlbertSpanPretrainer: recurring spans, besides masked words."""
 
     name = "recurring_spans"
 
@@ -95,7 +94,7 @@ class RecurringSpans(MaskedWords):
 
 
 class ReplacedTokens(MaskedWords):
-    """The objective of a ReplacedTokenPretrainer: its detector is kept, its generator guesses."""
+    """The objective of a ReplacedTokenPretrainer: its detector is saved, its generator is not."""
 
     name = "replaced_tokens"
 
@@ -144,7 +143,7 @@ def with_noise(batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
         first, end = host_rows(batch_size, input_context)
 
         def add(number: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-            # 2 keeps these numbers apart from the order of the records, which has [seed, 0].
+            # 2 makes these numbers independent of the order of records, which uses [seed, 0].
             key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 2], tf.int64), number)
             shape = [batch_size, batch["masked_lm_ids"].shape[1]]
             noise = tf.random.stateless_uniform(shape, key)[first:end]
@@ -156,8 +155,8 @@ def with_noise(batches: Batches, seed: int, sizes: BatchSizes) -> Batches:
 
 
 def span_baselines(figures: dict[str, float], mean_length: float) -> dict[str, tuple[float, str]]:
-    """Scores of guessing the places of recurring spans among the tokens of a text: metric ->
-    (figure, its name). Empty where the figures are not of such spans.
+    """Scores of random guesses of recurring spans among the tokens of a text: metric -> (figure,
+    its name). Empty if the figures are not of such spans.
     """
     if "span_loss" not in figures:
         return {}
@@ -167,8 +166,8 @@ def span_baselines(figures: dict[str, float], mean_length: float) -> dict[str, t
 
 
 def detection_baselines(figures: dict[str, float]) -> dict[str, tuple[float, str]]:
-    """Scores of guesses without a model next to a detector's: metric -> (figure, its name). Empty
-    where the figures are not a detector's, which have `replaced_share`.
+    """Scores of guesses without a model, for comparison with a detector: metric -> (figure, its
+    name). Empty if the figures are not a detector's, which have `replaced_share`.
     """
     if "replaced_share" not in figures:
         return {}

@@ -9,18 +9,18 @@ from albert_tf.pretraining.data import PretrainingData
 from data_pipeline.pretraining.masking import KEEP_PROBABILITY
 from data_pipeline.pretraining.statistics import read_label_counts, unigram_scores
 
-_REST = 0.4  # Nats below the level of the frequencies that a model gets to without context.
-_PROGRESS = 0.3  # Nats below that, from which a return is a collapse.
+_REST = 0.4  # Nats below the frequency level that a model can reach without context.
+_PROGRESS = 0.3  # Nats below that; a loss that rises again from there is a collapse.
 _SMOOTHING = 50  # Updates.
 _FIRST_NOTICE = 500  # Updates; then after twice as many, and so on.
 
 
 def frequency_level(entropy: float) -> float:
-    """The loss of masked words, in nats, of a model that knows frequencies (with that entropy, in
-    nats) and no context.
+    """The loss of masked words, in nats, of a model that predicts by frequency (with that entropy,
+    in nats) and uses no context.
     """
-    # Of ten words to predict eight are hidden and cost their entropy. One is shown and one replaced
-    # by another: the model cannot tell which, and bets one half on what it sees.
+    # Of ten words to predict, eight are hidden and cost their entropy. One is shown and one is
+    # replaced: the model cannot tell which, and gives the visible word probability 1/2.
     hidden_or_replaced = 1 - KEEP_PROBABILITY
     return hidden_or_replaced * entropy + 2 * KEEP_PROBABILITY * math.log(2)
 
@@ -36,13 +36,13 @@ class PlateauWatch:
         self._next_notice = _FIRST_NOTICE
 
     def notice(self, step: int, metrics: dict[str, float]) -> str | None:
-        """The notice that follows a report at a step, if there is one; `metrics` are the report's,
-        with "masked_lm_loss".
+        """The notice to print after a report at a step, if any; `metrics` are the report's, with
+        "masked_lm_loss".
         """
         loss = metrics["masked_lm_loss"]
         if not math.isfinite(loss):
             return None
-        # A smoothed loss: single reports scatter more than the distances that are judged here.
+        # A smoothed loss: single reports vary more than the distances that are compared here.
         share = 1 - math.exp((self._step - step) / _SMOOTHING)
         self._loss = loss if math.isinf(self._loss) else self._loss + share * (loss - self._loss)
         self._step = step
@@ -62,7 +62,7 @@ class PlateauWatch:
         return None
 
     def _collapse(self) -> str:
-        """The notice of a collapse, after which the lowest loss counts anew."""
+        """The notice of a collapse; resets the lowest loss."""
         lowest, self._lowest = self._lowest, self._loss
         return (
             f"masked words fell back to their frequencies: loss {self._loss:.2f} after "
@@ -72,11 +72,11 @@ class PlateauWatch:
 
 
 def watch_of(data: PretrainingData) -> PlateauWatch | None:
-    """The watch for a run on some data; None where their words are not counted."""
+    """The watch for a run on some data; None if their words are not counted."""
     if not data.has_statistics:
         return None
     try:
         counts = read_label_counts(data.manifest)
         return PlateauWatch(unigram_scores(counts, counts)["cross_entropy"])
-    except UserError:  # Records without counts, or without masked words, train as well.
+    except UserError:  # Training also works without counts or masked words.
         return None

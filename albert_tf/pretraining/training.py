@@ -33,11 +33,11 @@ def pretrain(
     eval_data: Sequence[str] = (),
     distillation: Distillation | None = None,
 ) -> dict[str, float]:
-    """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
+    """Trains a model; saves it at the end, and at the lowest held-out loss.
 
     Args:
       model: its class decides the objective. It is trained on the devices of the strategy in whose
-        scope it was made. A run that is continued takes its weights from the newest checkpoint.
+        scope it was made. A resumed run takes its weights from the newest checkpoint.
       data: of `open_records` or `open_text`.
       settings: folder, optimizer and loop.
       eval_data: folders of held-out records, at most one for each sentence objective.
@@ -57,7 +57,7 @@ def pretrain(
     fixed = {**data.must_not_change, **learned.must_not_change}
     data = dataclasses.replace(data, must_not_change=fixed)
     watch = watch_of(data)
-    # One line for the whole run, so the chief says it, and before the training's own output.
+    # One line for the whole run, so only the chief prints it, before the output of training.
     if is_chief(model.distribute_strategy) and not settings.overwrite:
         tell_of_other_draws(settings.output_dir, data)
     return run_experiment(
@@ -120,7 +120,7 @@ def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
     """Command lines that use the model."""
     has_spans = isinstance(objective, RecurringSpans)
     task, name, ending = ("squad1.1", "-v1.1", "json") if has_spans else ("tsv", "", "tsv")
-    length = "--max_seq_length=384 " if has_spans else ""  # The default has no room for contexts.
+    length = "--max_seq_length=384 " if has_spans else ""  # The default is too short.
     commands = [
         f"python -m albert_tf.run_finetuning --task={task} --init_checkpoint={model_dir} "
         f"--train_file=train{name}.{ending} --dev_file=dev{name}.{ending} {length}--output_dir=..."

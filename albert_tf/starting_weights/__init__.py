@@ -1,4 +1,4 @@
-"""Weights to start pre-training from that know the words' statistics and can look at neighbors."""
+"""Initial weights for pre-training with word statistics and heads that attend to neighbors."""
 
 from albert_tf.starting_weights.informed import set_informed_weights
 from albert_tf.starting_weights.word_statistics import WordStatistics, count_words

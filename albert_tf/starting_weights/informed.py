@@ -1,14 +1,14 @@
-"""Weights of a model that has seen no text but its counts, and yet is past the plateau.
+"""Weights that are made only from counts of a text's words, and start past the plateau.
 
-From random weights a shared stack spends its first thousands of updates at the words' frequencies:
-neither positions nor neighbors can be told apart until the embeddings mean something. Here
+From random weights, a shared stack predicts by word frequency for its first thousands of updates:
+it cannot distinguish positions or neighbors until the embeddings are meaningful. Here
 
 - the first part of an embedding holds the word (vectors of its neighbors' statistics), the rest its
   position, as sines and cosines (Vaswani et al. 2017);
 - the projection E -> H keeps both apart, at the scale of the layers' normalized outputs;
-- half of the heads look at the word one or more places before or after (compare Trockman and
+- half of the heads attend to the word one or more places before or after (compare Trockman and
   Kolter 2023, who copy such patterns from trained models): a query is its position's sinusoid
-  turned by that offset;
+  rotated by that offset;
 - the bias of the output is the logarithm of the words' frequencies.
 
 Everything else stays random, and everything is trained.
@@ -23,7 +23,7 @@ from albert_tf.layers.attention import AttentionBlock
 from albert_tf.models import AlbertPretrainer
 from albert_tf.starting_weights.word_statistics import WordStatistics
 
-POSITION_SHARE = 4  # One number in four of an embedding tells the position.
+POSITION_SHARE = 4  # One number in four of an embedding encodes the position.
 WORD_SCALE = 2.0  # Of word embeddings, in standard deviations of random ones.
 SHARPNESS = 10.0  # A head's logit at its offset; it falls to about 7 next to it, to 0 far away.
 _WAVES = (np.pi, np.pi / 500)  # Highest and lowest frequency: of 2 positions, and of 1,000.
@@ -32,8 +32,8 @@ _WAVES = (np.pi, np.pi / 500)  # Highest and lowest frequency: of 2 positions, a
 def sinusoids(num_positions: int, size: int) -> np.ndarray:
     """Sines and cosines of positions, float32 [num_positions, size], their mean square 1.
 
-    Waves of 2 to 1,000 positions; numbers 2 k and 2 k + 1 are one wave's. The shortest is shorter
-    than in the paper, so that neighbors differ much.
+    Waves of 2 to 1,000 positions; entries 2 k and 2 k + 1 are one wave. The shortest is shorter
+    than in the paper, so that neighbors differ strongly.
     """
     frequencies = _frequencies(size)
     angles = np.arange(num_positions)[:, np.newaxis] * frequencies  # [positions, size / 2]
@@ -57,8 +57,8 @@ def _frequencies(size: int) -> np.ndarray:
 
 
 def position_size(embedding_size: int, head_size: int) -> int:
-    """The number of an embedding's entries that tell the position: a multiple of 2, no more than a
-    head can compare.
+    """The number of an embedding's entries that encode the position: a multiple of 2, no more than
+    a head can compare.
     """
     return min(embedding_size // POSITION_SHARE, head_size) // 2 * 2
 
@@ -67,7 +67,7 @@ def set_informed_weights(
     model: AlbertPretrainer, statistics: WordStatistics, seed: int = 0
 ) -> None:
     """Replaces embeddings, their projection, queries, keys and the output's bias of a model; a
-    UserError where it has no projection, or embeddings or heads are too small.
+    UserError if it has no projection, or embeddings or heads are too small.
     """
     config = model.config
     size = position_size(config.embedding_size, config.head_size)
@@ -94,7 +94,7 @@ def set_informed_weights(
     positions[:, places] = scale * sinusoids(config.max_position_embeddings, size)
     embeddings.position_embeddings.assign(positions)
 
-    # Orthonormal rows, then variance 1 for what comes out of the embeddings' normalization.
+    # Orthonormal rows, scaled so that normalized embeddings are mapped to variance 1.
     basis, _ = np.linalg.qr(random.normal(size=[config.hidden_size, config.embedding_size]))
     basis = basis.T.astype(np.float32)  # [E, H]
     gain = np.sqrt(config.hidden_size / config.embedding_size)
@@ -105,7 +105,7 @@ def set_informed_weights(
 
 
 def _set_attention(block: AttentionBlock, to_position: np.ndarray, num_heads: int) -> None:
-    """Makes half of the heads look at an offset: 1, -1, 2, -2, and so on."""
+    """Makes half of the heads attend to an offset: 1, -1, 2, -2, and so on."""
     query, key = block.query.kernel.numpy(), block.key.kernel.numpy()  # [H, N * D]
     size = len(to_position)
     head_size = query.shape[1] // num_heads

@@ -1,8 +1,8 @@
-"""Counts of words and of those near each other; vectors of words made of that.
+"""Counts of words and of neighboring pairs, and word vectors made from them.
 
-The vectors are the classic ones of counts (Levy and Goldberg 2014; Levy, Goldberg and Dagan 2015):
-positive pointwise mutual information, its largest singular vectors, weighted by the square root of
-the singular values. A minute of one core for ten million tokens.
+The vectors are the classic count-based ones (Levy and Goldberg 2014; Levy, Goldberg and Dagan
+2015): the largest singular vectors of positive pointwise mutual information, weighted by the square
+root of the singular values. Ten million tokens take one core a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
 WINDOW = 5  # Words further apart are no neighbors; one at distance d counts 1 / d.
-CONTEXT_POWER = 0.75  # Of the contexts' counts: rare contexts are less surprising than they seem.
+CONTEXT_POWER = 0.75  # Exponent of the contexts' counts, which lowers the weight of rare contexts.
 _COUNTED_AT_ONCE = 1 << 20  # Tokens, which bounds memory.
 
 
@@ -33,14 +33,14 @@ class WordStatistics:
     neighbors: scipy.sparse.csr_matrix
 
     def log_probabilities(self) -> np.ndarray:
-        """float32 [V], the logarithms of the words' shares; each is counted once more."""
+        """float32 [V], the logarithms of the words' shares, with 1 added to each count."""
         counts = self.frequencies + 1
         return np.log(counts / counts.sum()).astype(np.float32)
 
     def vectors(self, size: int, seed: int) -> np.ndarray:
-        """Vectors of the words, near each other where words have the same neighbors.
+        """Vectors of the words, near each other if words have the same neighbors.
 
-        float32 [V, D] of Euclidean norm sqrt(D), as numbers of variance 1 have it; zeros for words
+        float32 [V, D] of Euclidean norm sqrt(D), so that entries have variance 1; zeros for words
         that never occur.
         """
         left, singular, _ = randomized_svd(self._mutual_information(), size, random_state=seed)

@@ -1,4 +1,4 @@
-"""The size of global batches: one for the whole run, or those of --batch_size_schedule.
+"""Global batch sizes: one for the whole run, or a schedule from --batch_size_schedule.
 
 64@0,128@5000   64 examples in each of the first 5,000 updates, 128 in all others
 """
@@ -19,13 +19,13 @@ _FLAG = "batch_size_schedule"
 
 @dataclasses.dataclass(frozen=True)
 class BatchSizes(Schedule):
-    """Numbers of examples of a global batch, as a function of the updates made before."""
+    """The number of examples in a global batch, as a function of the updates made before."""
 
     values: tuple[int, ...]
 
     @classmethod
     def of(cls, batch_size: int | str) -> BatchSizes:
-        """The sizes that a number, for all updates, or a text as above means."""
+        """Sizes from a number, for all updates, or from a string in the format above."""
         if isinstance(batch_size, str):
             return cls.parse(_FLAG, batch_size, Numbers(int, at_least=1, at_most=MAX_BATCH_SIZE))
         return cls((batch_size,))
@@ -37,18 +37,18 @@ class BatchSizes(Schedule):
 
     @property
     def flag(self) -> str:
-        """The flag and the value that say so, for messages."""
+        """The flag that sets these sizes, with its value, for messages."""
         return f"--train_batch_size={self.at(0)}" if self.is_constant else f"--{_FLAG}={self}"
 
     def before(self, step: int) -> int:
-        """Number of examples of all batches before a step: of 8@0,16@5, 56 before step 6."""
+        """Number of examples in all batches before a step: with 8@0,16@5, 56 before step 6."""
         ends = [min(end, step) for end in (*self.steps[1:], step)]
         counts = (max(0, end - first) for first, end in zip(self.steps, ends))
         return sum(size * count for size, count in zip(self.values, counts))
 
     def batches(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of `start_step=` that gives endless batches of the size at that step; `make`
-        gets this size, the step, and the number of examples before.
+        """A function of `start_step=` that returns endless batches of the size at that step. It
+        calls `make` with this size, the step, and the number of examples before it.
         """
 
         def batches(start_step: int = 0, **others: Any) -> Any:
@@ -58,8 +58,8 @@ class BatchSizes(Schedule):
         return batches
 
     def check(self, num_replicas: int, num_micro_batches: int) -> None:
-        """Raises UserError where a size cannot be divided equally into micro-batches or, where it
-        changes, over replicas.
+        """Raises UserError if a size cannot be divided equally into micro-batches or, if sizes
+        change, over replicas.
         """
         if min(self.values) < 1:
             raise UserError(f"{self.flag} is not a positive number.")

@@ -12,7 +12,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from data_pipeline.files import atomic_folders
 
-_SCORED_ON = "eval_data_sha256"  # In model.json, where a run may change its held-out data.
+_SCORED_ON = "eval_data_sha256"  # Key in model.json, for runs that may change their held-out data.
 
 
 class BestModel:
@@ -37,7 +37,7 @@ class BestModel:
           metadata, vocab_file, tokenizer: see `native.save`.
 
         Raises:
-          UserError: the folder is there, and a file in it is not what was written.
+          UserError: the folder exists, and a file in it differs from what was written.
         """
         if tf.io.gfile.exists(atomic_folders.existing(directory)):
             try:
@@ -59,9 +59,9 @@ class BestModel:
         atomic_folders.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
             return  # A nan is never better.
-        # The score to beat is read from the folder, so that a resumed run goes on where it was. It
-        # does not count if its model is of a later step, because the run went back, or if it was
-        # measured on other held-out data.
+        # The score to beat is read from the folder, so that a resumed run continues with it. It is
+        # ignored if its model is of a later step, because the run went back to an earlier one, or
+        # if it was measured on other held-out data.
         if tf.io.gfile.exists(self.directory):
             best = native.read_metadata(self.directory)
             is_better = self._sign * metrics[self._metric] > (

@@ -1,7 +1,7 @@
 """The files of a run's checkpoints, found by their names: step-1000.index, step-1000.data-...
 
-A checkpoint is written in a folder of its own, step-1000_unfinished, and its files get their names
-only when all of them are safe on the disk, the index last.
+A checkpoint is written to a folder of its own, step-1000_unfinished. Its files get their final
+names only once all of them are on disk, the index last.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def checkpoints_dir(run_dir: str) -> str:
 
 
 def path_of(directory: str, step: int) -> str:
-    """The path of a step's checkpoint, as TensorFlow takes it: without the ending of its files."""
+    """The path of a step's checkpoint as TensorFlow takes it, without file name extensions."""
     return os.path.join(directory, f"step-{step}")
 
 
 def find(directory: str) -> list[int]:
-    """The steps of the checkpoints in a folder, whole or not, in ascending order."""
+    """The steps of the checkpoints in a folder, complete or not, in ascending order."""
     matches = map(_NAME.fullmatch, storage.names_in(directory))
     return sorted({int(match[1]) for match in matches if match})
 
@@ -42,7 +42,7 @@ def whole(directory: str) -> list[int]:
 
 
 def missing(directory: str, step: int) -> str | None:
-    """Name of a file that a step's checkpoint lacks: "step-4.index"; None where it is whole."""
+    """Name of a file that a step's checkpoint lacks: "step-4.index"; None if it is complete."""
     names = set(storage.names_in(directory))
     parts = [match for match in map(_PART.fullmatch, names) if match and int(match[1]) == step]
     count = int(parts[0][2]) if parts else 1
@@ -51,7 +51,7 @@ def missing(directory: str, step: int) -> str | None:
 
 
 def check_steps(run_dir: str, num_train_steps: int) -> None:
-    """Raises UserError when the run in a folder has made more updates than it is to make."""
+    """Raises UserError if the run in a folder has made more than `num_train_steps` updates."""
     done = max(find(checkpoints_dir(run_dir)), default=0)
     if done > num_train_steps:
         raise UserError(
@@ -69,8 +69,8 @@ def unfinished(directory: str, step: int) -> str:
 
 
 def publish(directory: str, step: int, keep: int) -> None:
-    """Gives the files of an unfinished checkpoint their names; all but the last `keep` up to this
-    step are removed.
+    """Gives the files of an unfinished checkpoint their final names, and removes all checkpoints
+    but the last `keep` up to this step.
     """
     # A kill between any two lines leaves the older checkpoints, and this one unfinished or whole:
     #   before the renames     its folder, which the next start removes (`remove_unfinished`)
@@ -79,13 +79,13 @@ def publish(directory: str, step: int, keep: int) -> None:
     folder = _unfinished_folder(directory, step)
     atomic_files.sync_tree(folder)  # A file system may store the new names before the content.
     names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))
-    # The index last: TensorFlow finds data through it, so that no reader sees half a checkpoint.
+    # The index last: TensorFlow finds the data through it, so no reader sees half a checkpoint.
     for name in sorted(names, key=lambda name: name.endswith(".index")):
         old, new = os.path.join(folder, name), os.path.join(directory, name)
         tf.io.gfile.rename(old, new, overwrite=True)
     atomic_files.sync(directory)
     tf.io.gfile.rmtree(folder)
-    # Those of later steps go, too: the run would have gone on from them if they could be read.
+    # Later checkpoints go, too: they must be damaged, or the run would have resumed from them.
     kept = [found for found in find(directory) if found <= step][-keep:]
     for other in set(find(directory)) - set(kept):
         remove(directory, other)
@@ -100,7 +100,7 @@ def remove_unfinished(directory: str) -> None:
     names = storage.names_in(directory)
     for match in filter(None, map(_LEFTOVER.fullmatch, names)):
         if f"step-{match[1]}.index" not in names:
-            remove(directory, int(match[1]))  # Data that were already given their name.
+            remove(directory, int(match[1]))  # Data files that already had their final names.
         tf.io.gfile.rmtree(os.path.join(directory, match[0]))
 
 
@@ -109,7 +109,7 @@ def _unfinished_folder(directory: str, step: int) -> str:
 
 
 def remove(directory: str, step: int) -> None:
-    """Removes a checkpoint, its index first: what is left after a kill is not taken for one."""
+    """Removes a checkpoint, index first, so that files left after a kill do not count as one."""
     names = [name for name in storage.names_in(directory) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: not name.endswith(".index")):
         tf.io.gfile.remove(os.path.join(directory, name))

@@ -1,4 +1,4 @@
-"""The devices and the precision of a run, decided before there is a model."""
+"""The devices and the precision of a run, chosen before any model is made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Devices(NamedTuple):
 
 def prepare_devices(settings: DeviceSettings) -> Devices:
     """Sets determinism, precision and `fast` for this process, and makes the strategy; a UserError
-    where settings exclude each other, or need XLA where it cannot compile.
+    if settings exclude each other, or need XLA and it cannot compile.
     """
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()

@@ -1,4 +1,4 @@
-"""Held-out figures of a model, on one kind of data or several, and checkpoints as they appear."""
+"""Held-out evaluation of a model on one or more data sets, and of checkpoints as they appear."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from albert_tf.training.report.metrics_file import read_metrics
 from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
-_LARGEST_EXPONENT = 709.0  # For a float; the loss of a model that has diverged may be larger.
+_LARGEST_EXPONENT = 709.0  # The largest for a float; a model that has diverged may exceed it.
 _POLL_SECONDS = 1.0
 
 
 class HeldOutScores(Protocol):
-    """An evaluation: called, it returns held-out figures by name; `metrics` are these names."""
+    """An evaluation: calling it returns held-out figures by name; `metrics` are these names."""
 
     @property
     def metrics(self) -> tuple[str, ...]: ...
@@ -37,7 +37,7 @@ class Evaluator:
     """Evaluates a model on several objectives, each with data of its own.
 
     A model trained on one sentence objective may be evaluated on another (Lan et al., section 4.6).
-    Where several objectives have a figure of one name, the first one's counts; so does its `loss`.
+    If several objectives have a figure of one name, such as `loss`, that of the first is reported.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ def evaluation_batch_size(
     num_examples: int,
     strategy: tf.distribute.Strategy,
 ) -> int:
-    """B of an evaluation step, over all replicas: `batch_size`, or fewer where there are fewer
-    examples; equally many for each replica: 104 instead of 100 on 8 replicas, and 32 for 30
-    examples. A UserError where they do not fit into this machine's memory.
+    """The global batch size of evaluation steps: the smaller of `batch_size` and the number of
+    examples, rounded up to a multiple of the number of replicas: on 8 replicas 104 for 100, and 32
+    for 30 examples. Raises UserError if a batch does not fit into this machine's memory.
     """
     replicas = strategy.num_replicas_in_sync
     batch_size = -(-min(batch_size, num_examples) // replicas) * replicas
@@ -97,23 +97,23 @@ def print_comparison(title: str, figures: Mapping[str, tuple[float, float, str]]
 def evaluate_checkpoints(
     model: keras.Model, evaluator: Evaluator, run_dir: str, last_step: int, timeout: float
 ) -> dict[str, float]:
-    """Evaluates the checkpoints of a run as they appear, of several new ones the newest, until that
-    of `last_step`, or until none has come for `timeout` seconds. The figures go to the run's folder
-    continuous_eval; the last ones are returned, {} where no checkpoint came.
+    """Evaluates a run's checkpoints as they appear, only the newest of several new ones, until that
+    of `last_step`, or until none has appeared for `timeout` seconds. Writes the figures to the
+    run's folder continuous_eval and returns the last ones, {} if no checkpoint appeared.
     """
     folder = os.path.join(run_dir, "continuous_eval")
     tf.io.gfile.makedirs(folder)
     reporter = Reporter(folder, (), evaluator.metrics, last_step, last_step, StepCost(0))
     rows = read_metrics(os.path.join(folder, "metrics.csv"))
-    written = {int(row["step"]) for row in rows}  # By an evaluation that was ended.
+    written = {int(row["step"]) for row in rows}  # By an earlier call that was interrupted.
     checkpoint = tf.train.Checkpoint(model=model)
     figures: dict[str, float] = {}
     try:
         seen, last_time = -1, time.monotonic()
         while seen < last_step and time.monotonic() - last_time < timeout:
             step = max(find(checkpoints_dir(run_dir)), default=seen)
-            # One that cannot be read does not count: it may be half written, old and just removed,
-            # or damaged.
+            # Wait if it cannot be read: it may be half written, just removed because it is old, or
+            # damaged.
             if step == seen or not _can_be_read(
                 checkpoint, path_of(checkpoints_dir(run_dir), step)
             ):
@@ -129,7 +129,7 @@ def evaluate_checkpoints(
 
 
 def _can_be_read(checkpoint: tf.train.Checkpoint, path: str) -> bool:
-    """Restores a checkpoint, and returns whether it was there and whole."""
+    """Restores a checkpoint; returns whether it exists and is complete."""
     try:
         with literal_paths.literal(path) as readable:
             checkpoint.read(readable).expect_partial().assert_existing_objects_matched()

@@ -30,22 +30,21 @@ class TrainingData:
 
     Attributes:
       name: for messages, a folder or file.
-      batches: called with `start_step=`, and with `input_context=` where several hosts read;
+      batches: function of `start_step=`, and of `input_context=` if several hosts read; returns
         endless global batches from that step on.
-      batch_size: B, examples of a global batch; where sizes change, of the largest.
+      batch_size: B, the number of examples in a global batch, or in the largest if sizes change.
       seed: decides the order of the examples, and dropout.
-      num_examples: None where they are not counted.
+      num_examples: None if they are not counted.
       max_seq_length: S.
       vocab_size: V.
-      must_not_change: other settings that decide the batches, by name; a run is continued only
-        with the same.
+      must_not_change: other settings that determine the batches, by name; a run resumes only if
+        they are unchanged.
       tokens_per_example: average number of tokens without padding, for the speed in reports; None
         means S.
-      describe_batch: from a step (1-based) to the file and place that its batch comes from; None:
-        not known.
+      describe_batch: maps a step (1-based) to the file and position of its batch; None: not known.
       batch_sizes: B of each step; None: always the same. `batches` begins with batches of the size
         at `start_step`, and is called again at each change.
-      explain: from an error that TensorFlow raised in training to the one to raise for it.
+      explain: maps an error that TensorFlow raised in training to the one to raise instead.
     """
 
     name: str
@@ -100,7 +99,7 @@ class Experiment:
       title: the first line of the start-up card.
       objective: the model, its losses and metrics. The run computes on the devices of the
         strategy in whose scope the model was made.
-      model_to_keep: the part of the objective's model that the run is made for; None: all of it.
+      model_to_keep: the part of the objective's model that is saved; None: all of it.
       data: the examples that it is trained on.
       settings: folder, optimizer and loop.
       models: the model folders that are kept.
@@ -108,9 +107,9 @@ class Experiment:
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures for the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      notice: see `loop.Callbacks`.
-      print_results: prints the held-out figures, which it is called with at the end.
-      next_commands: called at the end for the command lines that use the result, to be printed.
+      notice: see `Callbacks` (hooks/base.py).
+      print_results: called at the end with the held-out figures, to print them.
+      next_commands: called at the end; returns command lines that use the result, to be printed.
     """
 
     title: str
@@ -138,8 +137,8 @@ class Experiment:
 
 
 def check(experiment: Experiment) -> None:
-    """Raises UserError where a batch holds an example twice, cannot be divided or needs more memory
-    than there is; where nothing can be trained; where settings exclude each other.
+    """Raises UserError if a batch would hold an example twice, cannot be divided or does not fit
+    into memory, if no variable is trainable, or if settings exclude each other.
     """
     model, data, settings = experiment.objective.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps

@@ -8,8 +8,7 @@ import re
 
 import tensorflow as tf
 
-# Of sysexits.h: an error while reading or writing, a service that is gone. --max_failures tries
-# again.
+# Exit codes of sysexits.h: I/O error, service unavailable. --max_failures restarts after them.
 STORAGE_FAILED, WORKER_LOST = 74, 69
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -26,7 +25,7 @@ _SIGNS_OF_A_LOSS = ("Collective ops is aborted", "remote target /job:")
 
 
 class MachineFailure(Exception):
-    """The machine failed: the message says how, and what helps; `exit_code` is the program's."""
+    """A failure of the machine, with a message on cause and remedy, and an exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -60,7 +59,7 @@ def explain(error: Exception) -> MachineFailure | None:
 
 def _is_one_of(numbers: tuple[int, ...], error: Exception, text: str) -> bool:
     """Whether an error is the operating system's with one of these numbers."""
-    # TensorFlow keeps only the text that belongs to a number.
+    # TensorFlow's errors keep only the text of an error number.
     if isinstance(error, tf.errors.OpError):
         return any(os.strerror(number) in text for number in numbers)
     return isinstance(error, OSError) and error.errno in numbers

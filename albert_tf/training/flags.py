@@ -65,7 +65,7 @@ def define_training_flags(
 
 
 def prepare_flagged_devices() -> Devices:
-    """The devices of the device flags; sets --fast and --packed, if `auto`, to what was chosen."""
+    """The devices that the flags select; replaces `auto` in --fast and --packed by the choice."""
     devices = prepare_devices(read(DeviceSettings))
     FLAGS.fast = "on" if devices.is_fast else "off"
     FLAGS.packed = "true" if devices.packed else "false"
@@ -88,10 +88,10 @@ _USELESS_WITH = (
 
 
 def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
-    """The optimizer of the training flags, with the rate and the warm-up of a recipe.
+    """The optimizer settings from the flags, with the learning rate and warm-up of a recipe.
 
     Raises:
-      UserError: a flag is given that the schedule or the optimizer does not have.
+      UserError: a flag is given that the schedule or the optimizer does not use.
     """
     for flag, value, others in _USELESS_WITH:
         given = [each for each in others if FLAGS[each].present]
@@ -105,8 +105,8 @@ def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
 
 
 def run_settings(recipe: Recipe) -> RunSettings:
-    """The run of the flags, with the rate, the updates and the warm-up of a recipe; all flags are
-    recorded with it.
+    """The run settings from the flags, with the learning rate, number of updates and warm-up of a
+    recipe. They include all flags, to be recorded.
     """
     return read(
         RunSettings,

@@ -17,7 +17,7 @@ from data_pipeline.settings import Settings, setting
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel(Settings):
-    """The source of a run's architecture, and of its weights."""
+    """The source of a run's architecture and weights."""
 
     preset: str | None = setting(None, f"Architecture by name: {', '.join(PRESETS)}.")
     config_file: str | None = setting(
@@ -52,7 +52,7 @@ class InitialModel(Settings):
     def config(self, vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
         """The architecture, for data of this vocabulary and length.
 
-        A preset without weights only names an architecture, and takes over the vocabulary size.
+        A preset without weights is only an architecture: it takes over the data's vocabulary size.
 
         Args:
           vocab_size: V.
@@ -83,8 +83,8 @@ class InitialModel(Settings):
         )
 
     def chosen_vocabulary(self, vocab_file: str | None) -> str:
-        """Path of `vocab_file`, or else of the vocabulary next to the weights, or of the preset,
-        where the package holds it.
+        """Path of `vocab_file`, or else of the vocabulary next to the weights, or of the preset's
+        if the package contains it.
         """
         if vocab_file:
             return vocab_file
@@ -102,7 +102,7 @@ class InitialModel(Settings):
     def load_weights(self, model: keras.Model) -> None:
         """Fills a model with its heads from `init_checkpoint`, if there is one.
 
-        The head of sentence order begins anew where the weights lack it, as the published
+        The sentence-order head is newly initialized if the weights lack it, as the published
         albert-base-v2 and others do.
         """
         if self.init_checkpoint:
@@ -118,11 +118,11 @@ class InitialModel(Settings):
             self._repeat_positions(model)
 
     def _repeat_positions(self, model: keras.Model) -> None:
-        """Makes the position embeddings from `repeat_positions` on, unless it is 0, copies of those
-        before: 3 of 8 positions, 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1.
+        """Replaces position embeddings from `repeat_positions` on, unless it is 0, by copies of
+        those before: 3 of 8 positions, 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1.
         """
-        # Training in short sequences leaves later positions as they began. Copies tell at least
-        # which tokens are near each other (Beltagy et al., Longformer, 2020).
+        # Training on short sequences leaves later positions untrained. Copies at least encode which
+        # tokens are near each other (Beltagy et al., Longformer, 2020).
         if not (count := self.repeat_positions):
             return
         table = model.encoder.embeddings.position_embeddings
@@ -136,8 +136,8 @@ class InitialModel(Settings):
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:
-    """Raises UserError where a model has another vocabulary than the data, or too few positions;
-    `data` is their name.
+    """Raises UserError if the vocabulary sizes of model and data differ, or the model has too few
+    positions; `data` is the data's name.
     """
     if vocab_size != config.vocab_size:
         raise UserError(

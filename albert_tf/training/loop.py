@@ -1,7 +1,7 @@
-"""`train`: updates up to the next stop in one call of TensorFlow, then what the hooks do there.
+"""`train`: one call of TensorFlow makes all updates up to the next stop, where the hooks run.
 
-One call makes many updates, because Python between two of them would cost more than a small one.
-All that has to happen at a certain step, such as a checkpoint, therefore has to be a stop.
+One call makes many updates, because running Python between them may cost more than an update. So
+anything that has to happen at a certain step, such as a checkpoint, needs a stop there.
 """
 
 from __future__ import annotations
@@ -48,38 +48,37 @@ def train(
 
     Args:
       stepper: the training steps.
-      training_data: called with `start_step=`, and with `input_context=` where several hosts read;
-        endless batches from that step on.
+      training_data: function of `start_step=`, and of `input_context=` if several hosts read;
+        returns endless batches from that step on.
       evaluator: computes the held-out figures; None: there are none.
-      settings: number of updates, and what is done when.
+      settings: number of updates, and when to report, save and evaluate.
       run_dir: folder for checkpoints, metrics.csv, TensorBoard files and curves.png.
       cost: of a step, for the progress report.
       callbacks: functions of the program.
-      decay_start: step from which the rate falls, whose checkpoint is kept: a run made longer
-        later goes on from it. None: no checkpoint is kept.
-      deadline: when it is reached before `decay_start`, the loop saves, chooses the end and
-        returns; the decay is for another call, with the settings of that end.
-      data_changes: steps at which `training_data` is called again, since from there on batches have
-        another size.
+      decay_start: step from which the learning rate falls; its checkpoint is kept, so that a longer
+        run can resume from it. None: no checkpoint is kept.
+      deadline: if it is reached before `decay_start`, the loop saves, chooses the last step and
+        returns; the decay takes another call, with the settings for that last step.
+      data_changes: steps at which `training_data` is called again, because the batch size changes.
 
     Returns:
       The held-out figures at the end; empty without an evaluator, or when the deadline is reached.
 
     Raises:
-      UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
-        that are not finite.
-      Preempted: SIGTERM or Ctrl-C came; everything is saved, unless the last step was left out.
+      UserError: a checkpoint does not fit or is of a later step than the last, or too many steps
+        are not finite.
+      Preempted: SIGTERM or Ctrl-C came; everything is saved, unless the last step was skipped.
     """
     check_steps(run_dir, settings.num_train_steps)
     stepper.stop(False)  # A signal may have stopped it in an earlier run.
-    # Before the state is read: going back removes the checkpoints that it would be read from.
+    # Before the state is read: `go_back` removes checkpoints that it would be read from.
     if decay_start is not None and is_chief(stepper.strategy):
         go_back(run_dir, decay_start)
     with contextlib.ExitStack() as stack:
-        # The signals first, so that one that comes while the state is read ends the run as well.
+        # Signals first, so that one that arrives while the state is read ends the run, too.
         request = stack.enter_context(StopRequest())
         state = stack.enter_context(opened(stepper, settings, run_dir))
-        # After the state, since it drops the rows of metrics.csv that come after the state's step.
+        # After the state: the reporter drops rows of metrics.csv that are later than its step.
         names = stepper.objective.metrics, evaluator.metrics if evaluator else ()
         reporter: Reporter | SilentReporter = SilentReporter()
         if is_chief(stepper.strategy):
@@ -88,16 +87,16 @@ def train(
         run = Run(stepper, state, settings, run_dir, reporter, callbacks or Callbacks())
         evaluation = Evaluation(run, evaluator)
         hooks = make_hooks(run, request, evaluation, decay_start, deadline)
-        # A run that goes on has this row already.
+        # A resumed run has this row already.
         if state.step == 0 and settings.eval_first:
             evaluation.make(0)
-        # The data go on where the weights do: their order, masks and dropout are functions of the
-        # step. `totals` are of updates since the last report, where a signal ended the last start.
+        # The data resume at the step of the weights: order, masks and dropout are functions of it.
+        # If a signal ended the last start, `totals` are the sums since its last report.
         step, totals = state.step, read_totals(run)
         batches = None
         while step < settings.num_train_steps:
-            # An iterator has batches of one size: their shapes are static, and an update is traced
-            # once for each.
+            # Each iterator has batches of one size, so that shapes are static, and an update is
+            # traced once per size.
             if batches is None or step in data_changes:
                 data = functools.partial(training_data, start_step=step)
                 batches = iter(stepper.distribute(data))
@@ -106,16 +105,16 @@ def train(
             stops = [settings.next_stop(step), *(hook.next_stop(step) for hook in hooks)]
             stops += (change for change in data_changes if change > step)
             first, last, began = step, min(filter(None, stops)), time.monotonic()
-            # A tensor: a Python number would be traced anew for every length.
+            # A tensor: a Python number would cause retracing for every value.
             outcome = stepper.train(batches, tf.constant(last - first), totals)
-            # The step is the optimizer's: a signal ends the call after the current update.
+            # Read from the optimizer: a signal ends the call after the current update.
             step, totals = state.step, stepper.no_totals()
             seconds = (time.monotonic() - began) / max(step - first, 1)
             stop = Stop(step, outcome, seconds, is_early=step < last)
             for hook in hooks:
                 hook.after(stop)
             if stop.end:
-                state.wait()  # What ends the run says that the checkpoint is safe.
+                state.wait()  # `end` relies on the checkpoint being on disk.
                 stop.end()
                 return {}
         state.wait()
@@ -131,16 +130,16 @@ def make_hooks(
     decay_start: int | None,
     deadline: Deadline | None,
 ) -> list[Hook]:
-    """The hooks of a run, whose order decides what an interruption costs: judge the weights, then
+    """The hooks of a run. Their order decides what an interruption costs: check the weights, then
     report, evaluate and save.
     """
-    # A checkpoint says that all before its step is done. So metrics.csv has to be on the disk up to
-    # there first: a kill between the two leaves rows that the next start drops and makes again,
-    # where the other order would leave out rows forever. The minutes, for the same reason.
+    # A checkpoint implies that all work up to its step is done, so metrics.csv has to be on disk
+    # first. A kill between the two leaves rows that the next start drops and writes again; in the
+    # other order, rows would be missing forever. The same holds for the minutes.
     before_save = [run.reporter.sync, *([deadline.record] if deadline else [])]
     checkpoints = Checkpoints(run, decay_start, before_save)
-    # An evaluation after the checkpoint would be lost with a kill between them; before it, the next
-    # start makes both again. What may need a checkpoint, a signal or the deadline, comes before it.
+    # A kill between a checkpoint and a later evaluation would lose the evaluation; in this order,
+    # the next start makes both again. Hooks that may need a checkpoint come before it.
     hooks = [BadSteps(run), Reports(run), evaluation]
     hooks.append(Preemption(run, request, evaluation, checkpoints))
     if deadline:

@@ -1,4 +1,4 @@
-"""Checks that a batch fits into this machine's memory, before it is filled."""
+"""Checks before training or evaluation that a batch fits into this machine's memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check_training_memory(
     strategy: tf.distribute.Strategy,
     given: str,
 ) -> None:
-    """Raises UserError when an update takes far more memory than there is, on CPUs; `batch_size` is
-    over all replicas, and `given` the flag that says so.
+    """Raises UserError if an update needs far more memory than there is, on CPUs; `batch_size` is
+    over all replicas, and `given` is the flag that sets it.
     """
     here = _replicas_here(strategy)
     num_parameters = sum(count_parameters(config).values()) * here
@@ -42,11 +42,11 @@ def _replicas_here(strategy: tf.distribute.Strategy) -> int:
 def check_evaluation_memory(
     config: AlbertConfig, batch_size: int, sequence_length: int, strategy: tf.distribute.Strategy
 ) -> None:
-    """Raises UserError when a batch to evaluate, which is over all replicas, takes far more memory
-    than there is.
+    """Raises UserError if evaluating a batch, whose size is over all replicas, needs far more
+    memory than there is.
     """
     size = batch_size * _replicas_here(strategy) // strategy.num_replicas_in_sync
-    # Nothing but a layer's activations is kept.
+    # Only one layer's activations are in memory at a time.
     needed = training_bytes(config.replace(recompute=True), 0, size, sequence_length)
     _check(f"--eval_batch_size={batch_size}", needed, "Use a smaller one.")
 
@@ -54,7 +54,7 @@ def check_evaluation_memory(
 def _check(given: str, needed: int, remedy: str) -> None:
     """Raises UserError when far more memory is needed than there is; names the flag and a remedy.
 
-    On a CPU only: accelerators have memory of their own, and say when it is exhausted.
+    On CPUs only: accelerators have their own memory, and report when it is exhausted.
     """
     if tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("TPU"):
         return

@@ -70,8 +70,8 @@ def guard_updates(
     precision: str,
     max_bad_steps: int,
 ) -> keras.optimizers.Optimizer:
-    """The optimizer with a scaled loss where the precision, a dtype policy, needs it; or, with
-    `max_bad_steps`, one that leaves out updates that are not finite. On TPUs either is a UserError.
+    """The optimizer with loss scaling if the precision, a dtype policy, needs it; otherwise, with
+    `max_bad_steps`, one that skips updates that are not finite. On TPUs both raise UserError.
     """
     is_half = precision == "mixed_float16"
     if is_for_tpu(strategy) and (is_half or max_bad_steps):

@@ -16,16 +16,16 @@ from tqdm import tqdm
 from albert_tf.training.strategy import sum_over_workers
 
 EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: run the same command again.
-_INTERRUPTED = 130  # As shells say it of a program that Ctrl-C ended.
+_INTERRUPTED = 130  # The code that shells report after Ctrl-C.
 _NAMES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 class Preempted(Exception):
-    """The end of training by a signal at a step; a program that ends by it has its `exit_code`."""
+    """Raised when a signal ends training at a step; the program exits with its `exit_code`."""
 
     def __init__(self, step: int, last_saved: int, number: int | None = signal.SIGTERM) -> None:
-        """last_saved: step of the newest checkpoint, an earlier one where the update of `step` was
-        left out; 0: there is none. number: of the signal; None: another worker got it.
+        """last_saved: step of the newest checkpoint, earlier than `step` if that update was
+        skipped; 0: there is none. number: the signal's; None: another worker received it.
         """
         lost = ""
         if last_saved < step:
@@ -45,7 +45,7 @@ def _exit_code(number: int | None) -> int:
 
 
 class Stoppable(Protocol):
-    """A run, as the thread that hears the signals sees it."""
+    """The interface of a run for the thread that listens for signals."""
 
     def ask_to_stop(self) -> str:
         """Makes the run stop as soon as it can; returns what it has to finish first."""
@@ -55,20 +55,20 @@ class Stoppable(Protocol):
 
 
 def interrupt_program(number: int, frame: FrameType | None) -> NoReturn:
-    """Python's own handler of Ctrl-C, under a name by which a `StopRequest` knows that it runs in a
+    """Does the same as Python's own handler of Ctrl-C. It tells `StopRequest` that it runs in a
     program, which a second Ctrl-C may end, and not in a notebook.
     """
     raise KeyboardInterrupt
 
 
 class StopRequest:
-    """A context, in the main thread, in which SIGTERM and Ctrl-C ask a run to stop; a second one
+    """A context, in the main thread, in which SIGTERM and Ctrl-C make a run stop; a second signal
     ends the process.
     """
 
-    # Python calls its handlers when TensorFlow returns, perhaps much later. Python's native handler
-    # writes each signal's number to a socket at once, on which a thread of this context listens: it
-    # says what the run has to finish first.
+    # Python calls signal handlers only when TensorFlow returns, perhaps much later. Its native
+    # handler, however, writes each signal's number to a socket at once. A thread of this context
+    # reads that socket, and prints what the run has to finish first.
 
     def __init__(self) -> None:
         self._run: Stoppable | None = None
@@ -82,7 +82,7 @@ class StopRequest:
         self._written.setblocking(False)  # As `set_wakeup_fd` demands.
         self._previous_fd = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _NAMES:
-            if signal.getsignal(number) != signal.SIG_IGN:  # As in the background of a script.
+            if signal.getsignal(number) != signal.SIG_IGN:  # Background jobs ignore Ctrl-C.
                 self._previous[number] = signal.signal(number, self._remember)
         self._thread = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._thread.start()
@@ -97,13 +97,13 @@ class StopRequest:
             self._thread.join()
 
     def watch(self, run: Stoppable) -> None:
-        """The run that a signal stops from now on; one that came before does, too."""
+        """Sets the run that signals stop; a signal that came before stops it, too."""
         self._run = run
         if self.number:
             self._stop(self.number)
 
     def arrived(self, strategy: tf.distribute.Strategy) -> bool:
-        """Whether a signal came to this process or to another worker: all stop at the same step."""
+        """Whether a signal came to this process or another worker, so that all stop at one step."""
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return self.number is not None
         return sum_over_workers(strategy, float(self.number is not None)) > 0
@@ -116,7 +116,7 @@ class StopRequest:
             previous(number, frame)  # A notebook: the second Ctrl-C is a KeyboardInterrupt.
 
     def _listen(self, heard: socket.socket) -> None:
-        """The thread: it ends with the context, which closes the other end of the socket."""
+        """The thread's function: it returns when the context closes the other end of the socket."""
         count = 0
         with heard:
             while data := heard.recv(1):
@@ -137,7 +137,7 @@ class StopRequest:
         )
 
     def _end_at_once(self, number: int) -> None:
-        """Ends the process of a program; the main thread cannot, as long as TensorFlow computes."""
+        """Ends the process of a program; the main thread cannot while TensorFlow computes."""
         if number == signal.SIGINT and self._previous[number] is not interrupt_program:
             return
         step = self._run.newest_checkpoint() if self._run else 0
@@ -150,7 +150,7 @@ class StopRequest:
 
 
 def _say(line: str) -> None:
-    """Prints a line above the progress bar; an output that was closed is not an error here."""
+    """Prints a line above the progress bar; a closed output is not an error here."""
     with contextlib.suppress(OSError, ValueError):
         tqdm.write(line)
         print(end="", flush=True)

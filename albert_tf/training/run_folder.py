@@ -33,7 +33,7 @@ from data_pipeline.files import atomic_files, lock, storage
 
 LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
-# All that a start that was killed at once may leave, see `claim`.
+# The only files that a start that was killed early can leave, see `claim`.
 _WRITTEN_FIRST = {
     CONFIG_FILE,
     LOCK_FILE,
@@ -55,11 +55,11 @@ def claim(
 
     Args:
       flags: of this start, to be recorded.
-      must_not_change: settings that decide the batches, by name; a run is continued only with the
-        same.
+      must_not_change: settings that determine the batches, by name; a run resumes only if they are
+        unchanged.
       overwrite: whether a run found in the folder is deleted.
-      allowed: names in starts.CHANGES with which a run is continued all the same; a run without a
-        checkpoint or a model, which begins anew, is with all of them.
+      allowed: names in starts.CHANGES, changes with which a run may resume; a run without a
+        checkpoint or a model begins anew, so all of them are allowed.
 
     Returns:
       The lock, a context; it is released at the context's end, or when the process ends.
@@ -85,12 +85,12 @@ def claim(
             _check_model(run_dir, config, last_config)
             _check_unchanged(run_dir, must_not_change, before)
             changes = starts.changes_since_last(run_dir, flags, newest)
-            # Where nothing of the weights was kept, there is nothing that a change would not fit.
+            # If no weights were saved, there is nothing that a change could conflict with.
             if not newest and not _holds_model(run_dir):
                 allowed = starts.CHANGES
             starts.check_changes(run_dir, changes, allowed)
-        # RUN_FILE, which makes the folder a run, comes last. A start that is killed before leaves
-        # _WRITTEN_FIRST at most, in which the next one may begin.
+        # RUN_FILE marks the folder as a run, and is written last. A start killed before that leaves
+        # at most _WRITTEN_FIRST, which the next start accepts.
         atomic_files.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
         starts.record(run_dir, flags, environment(), newest)
         starts.write_run_json(os.path.join(run_dir, RUN_FILE), must_not_change, [CONFIG_FILE])
@@ -110,7 +110,7 @@ def holds_run(run_dir: str) -> bool:
 
 
 def _holds_model(run_dir: str) -> bool:
-    """Whether there is a model folder in that of a run, whatever its name."""
+    """Whether the folder of a run contains a model folder, of any name."""
     paths = (os.path.join(run_dir, name, METADATA_FILE) for name in storage.names_in(run_dir))
     return any(map(tf.io.gfile.exists, paths))
 
@@ -122,8 +122,8 @@ def _names_in(run_dir: str) -> set[str]:
 
 def _empty(run_dir: str) -> None:
     """Removes all but the lock, which is held."""
-    # RUN_FILE comes last: a kill on the way leaves what is still a run, which another start with
-    # --overwrite may delete. Without it the folder would be one of unknown files, and be refused.
+    # RUN_FILE comes last: after a kill in between, the folder is still a run, which another start
+    # with --overwrite may delete. Without it, it would be refused as a folder of unknown files.
     names = _names_in(run_dir) - {LOCK_FILE}
     for name in sorted(names, key=lambda name: name == RUN_FILE):
         path = os.path.join(run_dir, name)
@@ -141,8 +141,8 @@ def _check_model(run_dir: str, config: AlbertConfig, last: AlbertConfig) -> None
 
 
 def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict[str, Any]) -> None:
-    """Raises UserError where the batches would be others than the run's so far."""
-    # Earlier versions, which wrote none of these, knew nothing else.
+    """Raises UserError if the batches would differ from the run's so far."""
+    # Earlier versions did not record these, and had only these values.
     defaults = {
         "teacher": None,
         "recurring_mask_share": 0.0,
@@ -164,7 +164,7 @@ def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict
 
 
 def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
-    """The configuration of a run's model, and `must_not_change` of `claim`."""
+    """The configuration of a run's model, and the `must_not_change` that `claim` recorded."""
     if not holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"
@@ -193,7 +193,7 @@ def environment() -> dict[str, str]:
 
 
 def _git_revision() -> str | None:
-    """Commit of this source code, with -dirty for local changes; None where it is not in git."""
+    """Commit of this source code, with -dirty for local changes; None if it is not in git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     source = os.path.dirname(os.path.abspath(__file__))
     try:

@@ -32,7 +32,7 @@ def run_experiment(
 
     Args:
       experiment: the run.
-      conclude: called at the end, while no other process may begin a run in the folder.
+      conclude: called at the end, while the folder is still locked.
 
     Returns:
       The held-out figures at the end; empty without an evaluator.
@@ -47,25 +47,25 @@ def run_experiment(
     check_data_fit(
         experiment.objective.model.config, data.vocab_size, data.max_seq_length, data.name
     )
-    # With --overwrite, the end and the steps of the run that is there are about to be deleted.
+    # With --overwrite, the existing run, with its chosen end and its steps, will be deleted.
     if not settings.overwrite:
         experiment = _with_chosen_end(experiment)
         check_steps(settings.output_dir, experiment.settings.loop.num_train_steps)
-    # The folder comes after all that may refuse: a mistake in flags leaves no folder behind.
+    # The folder is made after all checks, so that a mistake in flags leaves no folder behind.
     stepper = make_stepper(experiment)
     with _start(experiment):
         with _explained(data):
             metrics = train(stepper, **_arguments(experiment))
             if (whole := _with_chosen_end(experiment)).settings != experiment.settings:
                 # --max_minutes has ended the loop where the decay begins. The schedule is a
-                # constant of the compiled step, so that the decay needs a stepper of its own; it
-                # resumes from the checkpoint like any start.
+                # constant of the compiled step, so the decay needs its own stepper, which resumes
+                # from the checkpoint like any start.
                 experiment, stepper = whole, make_stepper(whole)
                 metrics = train(stepper, **_arguments(experiment))
         if is_chief(stepper.strategy):
             with stepper.averaged():
                 _finish(experiment, metrics)
-        conclude()  # Still under the lock: files about the run are of this start.
+        conclude()  # Still locked, so that files about the run are of this start.
     return metrics
 
 
@@ -74,8 +74,8 @@ def _with_chosen_end(experiment: Experiment) -> Experiment:
 
 
 def make_stepper(experiment: Experiment) -> Stepper:
-    """The training steps of a run, with an optimizer of their own; a UserError where model, data,
-    settings and machine do not go together.
+    """The training steps of a run, with a new optimizer; a UserError if model, data, settings and
+    machine do not go together.
     """
     check(experiment)
     model, settings = experiment.objective.model, experiment.settings
@@ -96,7 +96,7 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     strategy = model.distribute_strategy
     lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
-        # Another seed or size makes other batches, with which a run cannot go on where it was.
+        # Another seed or size makes other batches, so the run could not continue where it was.
         size = data.batch_size if data.sizes.is_constant else str(data.sizes)
         batches = {"seed": data.seed, "train_batch_size": size}
         lock = run_folder.claim(
@@ -118,15 +118,15 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _explained(data: TrainingData) -> Iterator[None]:
-    """A context in which the data turn TensorFlow's errors into what they mean."""
+    """A context in which `data.explain` replaces TensorFlow's errors."""
     try:
         yield
     except tf.errors.OpError as error:
-        raise data.explain(error) from None  # TensorFlow's own tells of nodes, not of files.
+        raise data.explain(error) from None  # TensorFlow's error names nodes, not files.
 
 
 def _arguments(experiment: Experiment) -> dict[str, Any]:
-    """The arguments of `train` besides the steps. The best model is kept by its evaluations."""
+    """The arguments of `train` except the stepper. Evaluations save the best model."""
     data, settings, models = experiment.data, experiment.settings, experiment.models
     best = BestModel(
         experiment.kept,
@@ -137,7 +137,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
         vocab_file=models.vocab_file,
         tokenizer=models.tokenizer,
     )
-    # Tokens without padding, where their number is known: reports show the speed of useful work.
+    # Tokens without padding, if their number is known: reports show the speed of useful work.
     model, flops = experiment.objective.model, experiment.flops_per_token
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
     cost = step_cost(tokens, flops, model.compute_dtype, model.distribute_strategy)
@@ -176,7 +176,7 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
         )
     if metrics and experiment.print_results:
         experiment.print_results(metrics)
-    # There is no best model where no checkpoint had a score.
+    # There is no best model if no checkpoint had a score.
     folders = [experiment.path(name) for name in (models.result, models.last, models.best) if name]
     print(f"Model: {next((each for each in folders if tf.io.gfile.exists(each)), folders[0])}")
     for number, command in enumerate(experiment.next_commands()):

@@ -113,7 +113,7 @@ class OptimizerSettings(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings(Settings):
-    """The length of a run, and what is done when."""
+    """The length of a run, and when it reports, saves and evaluates."""
 
     num_train_steps: int = setting(help="Number of updates in all.", at_least=1)
     steps_per_loop: int = setting(
@@ -131,7 +131,7 @@ class LoopSettings(Settings):
     keep_checkpoints: int = setting(
         3, "Number of checkpoints that are kept, the newest ones.", at_least=1, expert=True
     )
-    # Weights that are not updated do not heal, so MAX_BAD_IN_A_ROW end a run whatever this says.
+    # Weights do not recover without updates, so MAX_BAD_IN_A_ROW end a run in any case.
     max_bad_steps: int = setting(
         0,
         "Number of steps without a finite loss and gradient that one start of the run may leave "
@@ -176,7 +176,7 @@ class LoopSettings(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings(Settings):
-    """The settings of a run that are neither of its model nor of its data.
+    """The settings of a run, except those of its model and its data.
 
     `flags` are recorded in flags.json, and compared with those of the last start; None: the fields
     of these settings, under the names that the programs' flags have.

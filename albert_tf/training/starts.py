@@ -17,7 +17,7 @@ from data_pipeline.files import atomic_files, sealed, storage
 
 FOLDER = "starts"
 FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
-# Changes with which a run is not continued, unless --allow_changes names them.
+# Changes after which a run does not resume, unless --allow_changes names them.
 CHANGES = ("optimizer", "precision", "init_checkpoint")
 
 # These describe a start, not the run.
@@ -62,7 +62,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
 
 
 def last_flags(run_dir: str) -> dict[str, Any]:
-    """The flags of the last start of a run; {} where there is none."""
+    """The flags of the last start of a run; {} if there is none."""
     path = os.path.join(run_dir, FLAGS_FILE)
     if not tf.io.gfile.exists(path):
         return {}
@@ -78,7 +78,7 @@ def _numbers(folder: str) -> list[int]:
 def check_changes(
     run_dir: str, changes: dict[str, tuple[Any, Any]], allowed: Sequence[str]
 ) -> None:
-    """Prints the changes, or refuses what a run cannot go on with and what is not `allowed`."""
+    """Prints the changes; a UserError for one that prevents resuming and is not `allowed`."""
     for name, (old, new) in changes.items():
         kind = _kind(name, old, new)
         if kind and kind not in allowed:
@@ -94,13 +94,13 @@ def check_changes(
 
 
 def _kind(name: str, old: Any, new: Any) -> str | None:
-    """The one of CHANGES that a flag's change belongs to; None: a run can go on with it."""
-    # From one decay of averages to another, the checkpoints hold the same variables.
+    """The one of CHANGES that a flag's change belongs to; None: a run can resume with it."""
+    # With any ema_decay other than 0, the checkpoints hold the same variables.
     if name in ("optimizer", "bias_correction") or (name == "ema_decay" and 0 in (old, new)):
         return "optimizer"
     if name == "precision" and "mixed_float16" in (old, new):
         return "precision"
-    # A run that goes on does not need it any more, so that it may be left out.
+    # A resumed run does not read it, so it may be left out.
     if name == "init_checkpoint" and new is not None:
         return "init_checkpoint"
     return None
@@ -141,7 +141,7 @@ def read_run_json(path: str, remedy: str) -> dict[str, Any]:
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they are when they come back from a file; NumPy's numbers become Python's."""
+    """Values as they would be read back from a JSON file; NumPy's numbers become Python's."""
     return json.loads(json.dumps(dict(values), default=_number))
 
 

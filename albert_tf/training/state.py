@@ -20,7 +20,7 @@ from albert_tf.training.settings import LoopSettings
 from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import is_chief
 
-# TensorFlow's errors for files that are cut or altered; IndexError: one is too short.
+# TensorFlow's errors for truncated or altered files; IndexError: a file is too short.
 _DAMAGE = (
     tf.errors.DataLossError,
     tf.errors.OutOfRangeError,
@@ -39,13 +39,13 @@ class TrainingState:
     save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait -> close
     """
 
-    # The step is the optimizer's, and the position in the data, too: order, masks and dropout are
-    # functions of seed and step. So a checkpoint holds all that a run needs to go on bit for bit.
+    # The optimizer's step is the position in the data, too: order, masks and dropout are functions
+    # of seed and step. So a checkpoint holds all that a run needs to resume bit by bit.
     #
-    # A save copies the variables at once and writes them in another thread. It counts when that
-    # thread has given the files their names, see checkpoint_files.py. In mixed precision nothing is
-    # copied and no thread started: TensorFlow 2.15 takes no copy of variables that Keras casts, and
-    # the thread would write what training makes of them meanwhile.
+    # A save copies the variables at once and writes them in another thread. It is complete when
+    # that thread has given the files their names, see checkpoint_files.py. In mixed precision
+    # nothing is copied and no thread is started: TensorFlow 2.15 does not copy variables that Keras
+    # casts, so the thread would write values that training has changed meanwhile.
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class TrainingState:
         Args:
           keep: number of checkpoints that are kept, the newest ones.
           loss_scaling: the scale of float16 training, which is part of its state.
-          must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
-            they are of the same kind, or lack a loss scale.
+          must_match: False: a checkpoint may lack a loss scale or be of another optimizer, whose
+            moments are restored if they are of the same kind.
         """
         self._directory, self._keep = directory, keep
         self._model, self._optimizer = model, optimizer
@@ -71,9 +71,9 @@ class TrainingState:
         self._copies = model.compute_dtype == model.variable_dtype
         self._scale = {"loss_scale": loss_scaling} if loss_scaling is not None else {}
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
-        self._checkpoint.save_counter  # noqa: B018  Made on first sight; every checkpoint has it.
-        # Steps; -1: none. The thread that writes sets _latest, this one sets _under_way; a save has
-        # failed if they differ when the thread is done.
+        self._checkpoint.save_counter  # noqa: B018  Made on first access; every checkpoint has it.
+        # Steps; -1: none. The thread that writes sets _latest, the main thread sets _under_way; if
+        # they differ when the writing thread is done, the save has failed.
         self._latest = -1
         self._under_way = -1
         if is_chief:
@@ -100,14 +100,14 @@ class TrainingState:
 
     def _optimizer_variables(self) -> list[tf.Variable]:
         variables = self._optimizer.variables
-        return variables() if callable(variables) else variables  # Keras's older ones: a method.
+        return variables() if callable(variables) else variables  # A method in older Keras.
 
     def is_finite(self) -> bool:
-        """Whether all weights and moments are numbers; where one is not, nothing can heal it."""
+        """Whether all weights and moments are finite; one that is not never recovers."""
         return bool(self._all_finite())
 
     def save(self) -> None:
-        """Begins to write a checkpoint of this step, unless there is one, on the chief."""
+        """Begins to write a checkpoint of this step on the chief, unless there is one."""
         if not self._is_chief:
             return
         self.wait()  # One save at a time: an error of the last one is raised here.
@@ -128,19 +128,19 @@ class TrainingState:
         self._checkpoint.write(checkpoint_files.unfinished(self._directory, step), options)
 
     def _publish(self, step: int) -> None:
-        """Makes a written checkpoint count; runs in the thread that has written it."""
+        """Publishes a written checkpoint; runs in the thread that has written it."""
         checkpoint_files.publish(self._directory, step, self._keep)
         self._latest = step
 
     def wait(self) -> None:
-        """Returns when the last save is complete; raises what went wrong with it."""
+        """Returns when the last save is complete; raises its error if it failed."""
         if self._under_way < 0:
             return
         self._checkpoint.sync()
         try:
             if self._latest != self._under_way:
-                # Nothing was begun; or the thread failed, whose error TensorFlow raises only at the
-                # next save, which is made here.
+                # Either nothing was begun, or the thread failed. TensorFlow raises the thread's
+                # error only at the next save, which is therefore made here.
                 with _without_log():
                     self._write()
         except Exception:
@@ -151,8 +151,8 @@ class TrainingState:
 
     def close(self) -> None:
         """Waits, and ends the thread that writes; nothing is saved afterwards."""
-        # TensorFlow ends it when the process ends, and until then holds the model, the optimizer
-        # and their copies: each run of a series would leave its memory behind.
+        # TensorFlow ends the thread only with the process, and until then keeps the model, the
+        # optimizer and their copies: a series of runs would accumulate memory.
         try:
             self.wait()
         finally:
@@ -162,8 +162,8 @@ class TrainingState:
                 helper._join_async_save_thread()
 
     def restore(self) -> bool:
-        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint. A
-        UserError where it is of another model, or all are damaged.
+        """Restores the newest checkpoint that is not damaged; False if there is no checkpoint. A
+        UserError if it is of another model, or all are damaged.
         """
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
@@ -180,7 +180,7 @@ class TrainingState:
                     "--output_dir, or the flags that the run in this one was started with."
                 ) from None
             except (tf.errors.OpError, IndexError) as error:
-                if not _is_damage(error):  # A disk that does not answer may answer tomorrow.
+                if not _is_damage(error):  # A disk that does not respond may recover.
                     raise
                 problems.append(f"checkpoint {path} is damaged: {message_of(error)}")
                 continue
@@ -196,7 +196,7 @@ class TrainingState:
         return False
 
     def _read(self, path: str, step: int) -> None:
-        """Fills model, optimizer and loss scale; unless they must match, what there is of them."""
+        """Restores model, optimizer and loss scale; those that exist, unless they must match."""
         if self._must_match:
             self._checkpoint.restore(path).assert_existing_objects_matched()
             return
@@ -206,7 +206,7 @@ class TrainingState:
             _read_into(path, model=self._model, optimizer=self._optimizer)
         except (ValueError, AssertionError):
             print(f"{path} is of another kind of optimizer: moments start at zero.", flush=True)
-            # The reading that failed may have filled some of them. Scalars are step and rate.
+            # The failed read may have restored some of them. Scalars are step and learning rate.
             for variable in self._optimizer_variables():
                 if variable.shape.rank:
                     variable.assign(tf.zeros_like(variable))
@@ -218,7 +218,7 @@ class TrainingState:
 
 @contextlib.contextmanager
 def opened(stepper: Stepper, settings: LoopSettings, run_dir: str) -> Iterator[TrainingState]:
-    """A context with the state of a run as its newest checkpoint has it."""
+    """A context with the state of a run, restored from its newest checkpoint."""
     with stepper.strategy.scope():
         stepper.optimizer.build(stepper.objective.model.trainable_variables)
         state = TrainingState(
@@ -246,15 +246,15 @@ def opened(stepper: Stepper, settings: LoopSettings, run_dir: str) -> Iterator[T
 
 
 def _read_into(path: str, **parts: tf.Module) -> None:
-    """Fills objects completely from the parts of a checkpoint that have their names."""
+    """Restores all variables of objects from the parts of a checkpoint with their names."""
     checkpoint = tf.train.Checkpoint(**parts)
     checkpoint.read(path).expect_partial().assert_existing_objects_matched()
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether an error says that a file is not what was written."""
-    # A file system that refuses or does not answer is not damage: a checkpoint that is passed over
-    # as damaged is deleted by the next save.
+    """Whether an error means that a file differs from what was written."""
+    # A file system that refuses access or does not respond is not damage: a checkpoint that is
+    # skipped as damaged will be deleted by the next save.
     if isinstance(error, _DAMAGE):
         return True
     is_of_reader = type(error) in (tf.errors.OpError, tf.errors.UnknownError)

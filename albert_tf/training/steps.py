@@ -31,11 +31,11 @@ class Outcome(NamedTuple):
       metrics: by name, float32 scalars: the objective's metrics over all these steps, `loss`,
         and `learning_rate` and the global `gradient_norm` before clipping, both of the last step.
         Means over no step at all are nan.
-      num_bad: how many steps had a loss or a gradient that is not finite, int32; their figures are
-        in no metric.
+      num_bad: the number of steps whose loss or gradient was not finite, int32; metrics exclude
+        them.
       first_bad: the first of them, int64 (1-based); 0 without any.
       last_good: the last of the others, int64 (1-based); 0 without any.
-      totals: the sums that `metrics` are made of, with which the next call may go on.
+      totals: the sums that `metrics` are computed from; the next call may continue with them.
     """
 
     metrics: dict[str, tf.Tensor]
@@ -46,13 +46,11 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs an objective's training and evaluation steps; each kind is traced once for each size of
-    batches.
-    """
+    """Runs an objective's training and evaluation steps; both are traced once per batch size."""
 
-    # The gradient is the one of the loss over the global batch: denominators are summed over
-    # replicas and micro-batches before the division, gradients after it. So the result depends on
-    # the numbers of replicas and micro-batches only by rounding and dropout.
+    # The gradient is that of the loss over the global batch: denominators are summed over replicas
+    # and micro-batches before the division, gradients after it. So the numbers of replicas and
+    # micro-batches affect the result only through rounding and dropout.
 
     def __init__(
         self,
@@ -66,12 +64,11 @@ class Stepper:
         """
         Args:
           objective: the model, its losses and metrics.
-          optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
-            finite.
-          strategy: in whose scope model and optimizer were made.
+          optimizer: None to evaluate only. A LossScaleOptimizer skips updates that are not finite.
+          strategy: the one in whose scope model and optimizer were made.
           seed: of dropout.
-          num_micro_batches: number of parts in which a replica's batch is worked through, one after
-            the other, before one update: less memory, more time.
+          num_micro_batches: number of parts of a replica's batch that are processed one after the
+            other for one update (gradient accumulation): less memory, more time.
           jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
         require_keras_2(optimizer, "optimizer")
@@ -84,14 +81,14 @@ class Stepper:
         if isinstance(optimizer, keras.mixed_precision.LossScaleOptimizer):
             self._scaler, self.optimizer = optimizer, optimizer.inner_optimizer
         self._seed = tf.constant([seed, 0], tf.int32)
-        # The thread that hears signals sets it while TensorFlow computes.
+        # The thread that listens for signals sets it while TensorFlow computes.
         with tf.device("CPU:0"):
             self._is_stopped = tf.Variable(False, trainable=False)
 
     @property
     def loss_scaling(self) -> keras.mixed_precision.LossScaleOptimizer | None:
         """The LossScaleOptimizer, if its scale varies (float16): then gradients that are not finite
-        belong to the search for the scale.
+        are part of the search for the scale.
         """
         varies = self._scaler is not None and self._scaler.initial_scale > 1
         return self._scaler if varies else None
@@ -102,11 +99,11 @@ class Stepper:
         return {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
 
     def stop(self, is_stopped: bool = True) -> None:
-        """Ends `train`, which runs in another thread, after the current update; False: no more."""
+        """Ends `train`, running in another thread, after the current update; False: undoes it."""
         self._is_stopped.assign(is_stopped)
 
-    # Autograph converts the one loop that is written in Python, here. In all that it calls it would
-    # find nothing to do, and take as long as all the rest of tracing: `_not_converted`.
+    # AutoGraph is needed only for the Python loop in this method. In the functions that it calls,
+    # AutoGraph would change nothing, but double the tracing time: hence `_not_converted`.
     @tf.function
     def train(
         self,
@@ -138,7 +135,7 @@ class Stepper:
 
     @_not_converted
     def _has_to_stop(self, step: tf.Tensor) -> tf.Tensor:
-        """Whether `stop` was called until the update `step` was made, here or on another worker."""
+        """Whether `stop` was called, here or on another worker, before update `step` was made."""
         # Without the dependency TensorFlow may read the variable before the update has begun.
         with tf.control_dependencies([step]):
             is_stopped = self._is_stopped.read_value()
@@ -174,7 +171,7 @@ class Stepper:
 
     @_not_converted
     def _replica_train_step(self, batch: Batch) -> dict[str, Ratio]:
-        """One update as one replica does it; the sums of its part of the batch."""
+        """One replica's part of an update; returns the sums over its part of the batch."""
         context = tf.distribute.get_replica_context()
         denominators = context.all_reduce(
             tf.distribute.ReduceOp.SUM, loss_denominators(self.objective, batch)
@@ -189,14 +186,14 @@ class Stepper:
         variables = self.objective.model.trainable_variables
         pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
         gradients, variables = map(list, zip(*pairs))
-        # Summed here, for the norm of the sum; the optimizer is told not to do it again.
+        # Summed here, to get the norm of the sum; the optimizer does not sum them again.
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         if self._scaler:
             gradients = self._scaler.get_unscaled_gradients(gradients)
         optimizer = self._scaler or self.optimizer
         optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         norm = tf.linalg.global_norm(gradients)
-        # A norm that is not finite is left out.
+        # Weight 0 excludes a norm that is not finite.
         weight = tf.cast(tf.math.is_finite(norm), tf.float32)
         return {**ratios, "gradient_norm": Ratio(tf.math.multiply_no_nan(norm, weight), weight)}
 
@@ -211,8 +208,8 @@ class Stepper:
         # The optimizer is called once, after the loop: inside a replica's loop `apply_gradients`
         # fails under a MirroredStrategy.
         parts = tf.nest.map_structure(self._split, batch)
-        # tf.while_loop carries tensors only: which gradients are None is noted here when its body
-        # is traced, and zeros take their place meanwhile.
+        # tf.while_loop carries tensors only, so zeros replace gradients that are None; tracing the
+        # body records here which ones are.
         has_gradient: list[bool] = []
 
         def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
@@ -258,7 +255,7 @@ class Stepper:
             loss = total_loss(self.objective, ratios, denominators)
             if self._scaler:
                 loss = self._scaler.get_scaled_loss(loss)
-        # Dense, because the norm of a sparse gradient counts repeated rows apart.
+        # Dense, because the norm of a sparse gradient counts repeated rows separately.
         gradients = [
             None if gradient is None else tf.convert_to_tensor(gradient)
             for gradient in tape.gradient(loss, variables)
@@ -273,8 +270,8 @@ class Stepper:
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
-        """A context in which the model has the averages of its weights, if the optimizer keeps
-        averages.
+        """A context in which the model's weights are replaced by their averages, if the optimizer
+        keeps averages.
         """
         averages = getattr(self.optimizer, "averages", ())
         variables = self.objective.model.trainable_variables[: len(averages)]
@@ -323,9 +320,9 @@ class Stepper:
 
 
 def distributed(strategy: tf.distribute.Strategy, data: Data) -> Iterable[Batch]:
-    """Global batches, split over the replicas, neighboring rows to one of them. Where several hosts
-    read, each calls a function with `input_context=` for its rows, but reads a dataset as a whole
-    and uses its share.
+    """Global batches, split over the replicas; each replica gets consecutive rows. If several hosts
+    read and `data` is a function, each host calls it with `input_context=` for its own rows; if it
+    is a dataset, each host reads all of it and uses its share.
     """
     if isinstance(data, tf.data.Dataset):
         options = tf.data.Options()
@@ -358,9 +355,9 @@ def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
 def skip_bad_updates(
     optimizer: keras.optimizers.Optimizer,
 ) -> keras.mixed_precision.LossScaleOptimizer:
-    """The optimizer, except that it leaves out updates whose gradient is not finite."""
-    # Keras's LossScaleOptimizer leaves them out. Its scale stays at 1, since it would grow only
-    # after 2^31 updates, so that it does nothing else.
+    """The optimizer, wrapped so that it skips updates whose gradient is not finite."""
+    # Keras's LossScaleOptimizer skips them. It does nothing else: its scale stays at 1, since it
+    # would grow only after 2^31 updates.
     return keras.mixed_precision.LossScaleOptimizer(
         optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1
     )
@@ -370,7 +367,7 @@ def skip_bad_updates(
 def _add_if(
     condition: tf.Tensor, totals: dict[str, Ratio], sums: dict[str, Ratio]
 ) -> dict[str, Ratio]:
-    """totals + sums where the condition, a bool scalar, holds, and else totals."""
+    """totals + sums if the condition, a bool scalar, holds, else totals."""
     return tf.nest.map_structure(
         lambda total, part: tf.where(condition, total + part, total), totals, sums
     )

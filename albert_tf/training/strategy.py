@@ -50,7 +50,7 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
 
 
 def _multi_worker_strategy(given: str) -> tf.distribute.Strategy:
-    """The strategy of the workers in TF_CONFIG; a UserError where it does not name them."""
+    """The strategy of the workers in TF_CONFIG; a UserError if it does not name them."""
     try:
         config = json.loads(given)
         if not (isinstance(config, dict) and {"cluster", "task"} <= config.keys()):
@@ -67,7 +67,7 @@ def _multi_worker_strategy(given: str) -> tf.distribute.Strategy:
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes the files of a run: of several workers, the first does."""
-    # Where TF_CONFIG has no job "chief", the first worker is the chief.
+    # If TF_CONFIG has no job "chief", the first worker is the chief.
     resolver = strategy.cluster_resolver
     if (
         not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -94,7 +94,7 @@ def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> t
 
     def replica_sum() -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        # The copy is on the replica's device; a tensor from elsewhere may be on none.
+        # The copy is on the replica's device; the given tensor may be on none.
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     return strategy.experimental_local_results(strategy.run(replica_sum))[0]
@@ -128,7 +128,7 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
 
 
 def _connect(address: str) -> None:
-    """Raises OSError or ValueError where nothing listens at a grpc:// address."""
+    """Raises OSError or ValueError if nothing listens at a grpc:// address."""
     place = urlsplit(address)
     # 8470 is the usual port of Cloud TPUs.
     socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

@@ -1,4 +1,4 @@
-"""Supervision of a training program, which is run again when it dies, and then resumes."""
+"""Supervision of a training program: when it dies, it is restarted, and resumes its run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import tensorflow as tf
 from albert_tf.training import failures, preemption, run_folder
 
 _USER_ERROR, _INTERRUPTED = 2, 130
-# Exit codes after which another run would not help, or is not wanted.
+# Exit codes after which a restart would not help, or is not wanted.
 _FINAL = (0, _USER_ERROR, _INTERRUPTED, preemption.EXIT_CODE)
 _PAUSE_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 
 
 def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
-    """Runs `main()`, which trains in `run_dir`; with `max_failures`, this program in a process of
-    its own, and again after each failure up to that number.
+    """Runs `main()`, which trains in `run_dir`. With `max_failures`, runs this program in a process
+    of its own instead, and restarts it after each failure, up to that number.
 
     The process ends with `preemption.EXIT_CODE` after SIGTERM, with 130 after Ctrl-C, and with one
     of the exit codes in failures.py when the machine failed.
@@ -37,7 +37,7 @@ def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) ->
         main()
     except preemption.Preempted as notice:
         print(notice, flush=True)
-        gc.freeze()  # Or Python looks through all that was imported before it ends: seconds.
+        gc.freeze()  # Skips garbage collection at exit, which takes seconds.
         sys.exit(notice.exit_code)
     except Exception as error:
         failure = failures.explain(error)
@@ -60,8 +60,8 @@ def supervise(
     run_dir: str,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> int:
-    """Runs a command until it ends well or has failed too often, or until SIGTERM comes; its last
-    exit code. After a failure of its storage it waits for `pause_seconds`, doubled each time.
+    """Runs a command until it succeeds, has failed too often, or SIGTERM comes; returns its last
+    exit code. After a storage failure it waits for `pause_seconds`, doubled each time.
     """
     old_run = _version_of_run(run_dir)
     attempt = [*command, "--max_failures=0"]
@@ -86,7 +86,7 @@ def supervise(
                 if (stopped := signals.pause(pause)) is not None:
                     return stopped
                 pause_seconds *= 2
-            # --overwrite holds until the command has begun a new run: the next start resumes that.
+            # --overwrite applies until the command has begun a new run, which later starts resume.
             if _version_of_run(run_dir) not in (old_run, None):
                 attempt = [*command, "--max_failures=0", "--overwrite=false"]
 
@@ -100,12 +100,12 @@ def _version_of_run(run_dir: str) -> int | None:
 
 
 class _Signals:
-    """A context that passes SIGTERM on to the command that runs, and remembers it; a terminal sends
-    Ctrl-C to both.
+    """A context that forwards SIGTERM to the running command, and remembers it; terminals send
+    Ctrl-C to both processes.
     """
 
     def __init__(self) -> None:
-        self.stopped: int | None = None  # The exit code that says which signal came.
+        self.stopped: int | None = None  # The exit code for the signal that came.
         self._process: subprocess.Popen | None = None
         self._previous: dict[int, Any] = {}
 
@@ -133,13 +133,13 @@ class _Signals:
             self._process.send_signal(signal.SIGTERM)
         code = self._process.wait()
         self._process = None
-        # While the child starts it does not listen yet.
+        # While the child starts, it does not handle SIGTERM yet.
         return preemption.EXIT_CODE if self.stopped and code == -signal.SIGTERM else code
 
     def pause(self, seconds: float) -> int | None:
         """Waits, and returns `stopped`; ends at once when a signal comes."""
         end = time.monotonic() + seconds
-        # Not threading.Event: its lock is not for handlers, which run in this same thread.
+        # Not threading.Event: its lock is not safe in signal handlers, which run in this thread.
         while self.stopped is None and time.monotonic() < end:
             time.sleep(min(_POLL_SECONDS, seconds))
         return self.stopped

@@ -1,4 +1,4 @@
-"""Attention whose gradient keeps the probabilities and nothing else of their size."""
+"""Attention that keeps only one tensor of the probabilities' size for its gradient."""
 
 # Without this, a training step of 8x128 in bfloat16 takes 1.06 times as long and 1.08 times the
 # memory; in float32 there is no difference (docs/benchmarks/notes.md, "What each fast piece
@@ -15,7 +15,7 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
     """`operations.attend` without dropout."""
 
     # At 512 tokens probabilities are the largest tensors of a layer. In half precision TensorFlow's
-    # own gradient keeps them twice: as the softmax returns them, and as the product takes them.
+    # own gradient keeps them twice: as the output of the softmax, and as the input of the product.
     @tf.custom_gradient
     def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
         probs = _softmax(tf.matmul(query, key, transpose_b=True), bias)
@@ -40,7 +40,7 @@ def _softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], computed in float32
     and returned in the precision of the logits.
     """
-    # Compiled, so that neither the casts nor the bias are a pass over memory of their own.
+    # Compiled, so that the casts and the bias take no extra pass over memory.
     return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), logits.dtype)
 
 

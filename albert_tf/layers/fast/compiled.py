@@ -12,12 +12,12 @@ from albert_tf.machine import fast_switch
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function of tensors with XLA where the fast form is on."""
-    # For a chain of small operations between matrix products, such as a normalization: TensorFlow
-    # reads and writes memory once for each operation, XLA once for the whole chain. The products
-    # stay outside: a whole step by XLA is slower than one with oneDNN's products.
-    # It compiles again for every new shape, a tenth of a second each time. So this is for training
-    # only, where the number of rows is a multiple of `Operations.row_multiple`: few shapes.
+    """Compiles a function of tensors with XLA if the fast form is on."""
+    # Meant for chains of small operations between matrix products, such as a normalization:
+    # TensorFlow reads and writes memory once per operation, XLA once for the whole chain. The
+    # products stay outside: a whole step compiled by XLA is slower than one with oneDNN's products.
+    # Each new shape is compiled again, which takes a tenth of a second. So this is for training
+    # only, where shapes are few: the number of rows is a multiple of `Operations.row_multiple`.
     by_xla = tf.function(function, jit_compile=True, autograph=False)
 
     @functools.wraps(function)
@@ -28,17 +28,17 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable[..., Any]:
-    """A function of tensors, which must not read variables, that a graph calls instead of repeating
-    its operations; eagerly it runs as it is. With inline=False a call begins only when all its
-    arguments are there, and its memory is free again before the next call.
+    """Makes graphs call a function of tensors, which must not read variables, instead of repeating
+    its operations; eagerly it runs unchanged. With inline=False a call starts only when all its
+    arguments are computed, and its memory is free again before the next call.
     """
-    # For what a deep model does again in every layer: repeated, it is traced for seconds, and fills
-    # a hundred megabytes of graph. By default TensorFlow puts the operations in the places of the
-    # calls before it runs the graph, so nothing but tracing changes.
+    # For operations that a deep model repeats in every layer: traced for each, they take seconds
+    # and a hundred megabytes of graph. By default TensorFlow inlines the calls before it runs the
+    # graph, so only tracing changes.
     attributes = None if inline else {"_noinline": True}
 
-    # A graph traced with the fast form on holds compiled parts: after fast_switch has changed, a
-    # new one has to be traced. The arguments of `in_graph` are the key of the cache, nothing else.
+    # A graph traced with the fast form on contains compiled parts: after fast_switch has changed, a
+    # new one has to be traced. The arguments of `in_graph` are only the key of the cache.
     @functools.cache
     def in_graph(*unused_form: bool) -> Callable[..., Any]:
         return tf.function(function, autograph=False, experimental_attributes=attributes)

@@ -37,8 +37,8 @@ def _gelu_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 def _gelu_and_slope32(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """GELU and its slope at x, float [...] -> float32 [...]; for compiled functions."""
     # With the gate s = sigmoid(2 u), the slope of x s is s + x s (1 - s) 2 u', and
-    # 2 u' = 6 A x^2 + 2 B = 6 (A x^2 + B) - 4 B: the factor that u has already been made of.
-    # The slope is computed when the gradient needs it. Kept, it would be one more [T, F].
+    # 2 u' = 6 A x^2 + 2 B = 6 (A x^2 + B) - 4 B: the factor that u is already computed from.
+    # The slope is computed when the gradient needs it: keeping it would take one more [T, F].
     x = tf.cast(x, tf.float32)
     factor = x * x * _GELU_A + _GELU_B  # u / x
     gate = 0.5 + 0.5 * tf.tanh(x * factor)

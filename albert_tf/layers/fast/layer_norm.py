@@ -11,10 +11,10 @@ from albert_tf.layers.fast.compiled import compiled, once_in_graph
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """`operations.layer_norm`, with a gradient of its own."""
+    """`operations.layer_norm`, with a custom gradient."""
 
-    # The gradient keeps x and two numbers a row. The plain formula's gradient keeps several tensors
-    # of x's size, in float32, and takes a pass over memory for each of its operations.
+    # The gradient keeps x and two numbers per row. The plain formula's gradient keeps several
+    # tensors of x's size, in float32, and takes a pass over memory for each of its operations.
     @tf.custom_gradient
     def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
         y, mean, inverse = _norm(x, gamma, beta, epsilon)
@@ -41,8 +41,8 @@ def _gradient(
     upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Gradients of x, gamma and beta."""
-    # The latter two are sums over all rows, which XLA would make on one core of a CPU, so they
-    # stand outside the compiled part. They are summed in float32, whatever the precision.
+    # The latter two are sums over all rows, which XLA would compute on one core of a CPU, so they
+    # are outside the compiled part. They are summed in float32, whatever the precision.
     d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
     rows = range(x.shape.rank - 1)
     return d_x, *(tf.reduce_sum(tf.cast(each, tf.float32), rows) for each in (product, upstream))
@@ -52,7 +52,7 @@ def _gradient(
 def _norm_gradient(
     upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gradient of x, and upstream times the normalized x, which gamma's gradient is the sum of."""
+    """Gradient of x, and upstream times the normalized x, whose sum is the gradient of gamma."""
     normal = (tf.cast(x, tf.float32) - mean) * inverse
     upstream = tf.cast(upstream, tf.float32)
     d_normal = upstream * gamma

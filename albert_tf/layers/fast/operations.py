@@ -19,8 +19,8 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
     """The operations for one forward pass. With `recompute` activations are computed again for the
     gradient instead of being kept, by fast or by plain formulas.
     """
-    # Chosen for each pass, since only then it is known whether there will be a gradient. Without
-    # one, weights are simply read once, and the batch goes in streams. With one, it matters how the
+    # Chosen for each pass, since only then is it known whether there will be a gradient. Without
+    # one, weights are read once, and the batch is split into streams. With one, it matters how the
     # gradients of shared weights are added, and streams would take memory and save no time.
     is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
     if recompute:
@@ -31,16 +31,16 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
 
 
 class PlainInferenceOperations(Operations):
-    """The plain formulas, with weights that are read once, as exports have them."""
+    """The plain formulas, with weights that are read once; exports use them."""
 
     def __init__(self) -> None:
         self._weights: dict[Any, Any] = {}
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """The weights of each block, read once however often it occurs, in whatever stream."""
-        # With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times. Without
-        # this, a forward pass of 8x128 in bfloat16 takes 1.09 times as long and 2.5 times the
-        # memory; one of short sentences in float32 as long, and 1.5 times the memory.
+        """The weights of each block, read once for all its uses and all streams."""
+        # With 12 layers that share weights, a kernel is scaled, joined and cast once, not 12 times.
+        # Without this, a forward pass of 8x128 in bfloat16 takes 1.09 times as long and 2.5 times
+        # the memory; one of short sentences in float32 as long, and 1.5 times the memory.
         for block in dict.fromkeys(blocks):
             if block not in self._weights:
                 self._weights[block] = block.read_weights()
@@ -48,25 +48,25 @@ class PlainInferenceOperations(Operations):
 
 
 class InferenceOperations(PlainInferenceOperations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+    """The plain formulas, in streams; TensorFlow itself fuses them into matrix products."""
 
     in_parts = staticmethod(streams.in_streams)
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
         """float [T, in] -> [T, out]."""
         # By `bias_add`, which TensorFlow fuses into the product: with `+` a forward pass takes 1.09
-        # times as long. Its gradient, wrong in bfloat16 (see `operations.add_bias`), is not asked
-        # for here.
+        # times as long. Its gradient, wrong in bfloat16 (see `operations.add_bias`), is not needed
+        # here.
         return tf.nn.bias_add(tf.matmul(x, weights.kernel), weights.bias)
 
 
 class _SharedGradients(Operations):
-    """Weights are read once for one forward pass, and their gradients added as they come."""
+    """Reads weights once for one forward pass, and adds their gradients as they arrive."""
 
-    uses_at_once = 1  # Gradients that are added at a time; those that wait take memory.
+    uses_at_once = 1  # Number of gradients added at a time; those that wait take memory.
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """The weights of each block, as copies whose gradients are added as they come: blocks
+        """The weights of each block, as copies whose gradients are added as they arrive: blocks
         a, a, b -> copies a1, a2, b1.
         """
         # In the order of use, because the gradients of the last copies come first, and `share` adds
@@ -80,9 +80,9 @@ class _SharedGradients(Operations):
 
 
 class TrainingOperations(_SharedGradients):
-    """Few passes over memory, forward and backward; compiled once for each number of rows."""
+    """Training with few passes over memory; compiled once for each number of rows."""
 
-    row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
+    row_multiple = 64  # Limits the different numbers of rows: each takes seconds to compile.
     uses_at_once = 3  # In half precision each sum is rounded: fewer sums are more exact.
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
@@ -101,8 +101,8 @@ class TrainingOperations(_SharedGradients):
         bias: tf.Tensor,
         dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ) -> tf.Tensor:
-        """`operations.attend`, or its fast form where nothing is dropped."""
-        if dropout:  # Its gradient needs the probabilities before it and after it.
+        """`operations.attend`, or its fast form if nothing is dropped."""
+        if dropout:  # Its gradient needs the probabilities before and after dropout.
             return Operations.attend(query, key, value, bias, dropout)
         return attention.attend(query, key, value, bias)
 
@@ -117,4 +117,4 @@ class PlainRecomputingOperations(Recomputing, _SharedGradients):
 class RecomputingOperations(Recomputing, TrainingOperations):
     """Training in less memory."""
 
-    uses_at_once = 1  # Memory is what one recomputes for, so no gradient waits for two others.
+    uses_at_once = 1  # Recomputation is to save memory, so no gradient waits for two others.

@@ -4,9 +4,9 @@
 #
 #     [total] -> x = norm(total) -> [next total] = x + block(x) -> ...
 #
-# Backward, from the last block to the first: x is made of total again, block(x) is computed again
-# under a tape, and its gradient is taken. All that this needed is free before the next block's
-# turn. Gain: 2 to 3 times less memory, for 1.2 to 1.3 times the time (docs/benchmarks/notes.md).
+# Backward, from the last block to the first: x is computed again from total, then block(x) under a
+# tape, and its gradient is taken. All memory that this needs is free before the next block. Gain: 2
+# to 3 times less memory, for 1.2 to 1.3 times the time (docs/benchmarks/notes.md).
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class _RecomputedReadyBlock(ReadyBlock):
 class Recomputing(Operations):
     """Operations under which the blocks of a stack keep one tensor [T, H] each for the gradient.
 
-    A mixin: the class that does the computing comes after it among the bases.
+    A mixin: among the bases, it comes before the class that computes the formulas.
     """
 
     # In `x = norm(total)` the gradient of the norm keeps total anyway. So a block that is applied
-    # to x need not keep x: its gradient makes x of total again, and then computes the block again,
-    # but for its last matrix product, whose result no gradient needs (dropout of packed rows asks
-    # it for its shape, though).
-    # An object serves one stack of layers, since it remembers what the last norm was computed from:
-    # layers, which know nothing of recomputation, pass x and not total.
+    # to x need not keep x: its gradient computes x from total again, and then the block, except for
+    # its last matrix product, whose result no gradient needs (dropout of packed rows needs its
+    # shape, though). An object is for one stack of layers only, since it stores what the last norm
+    # was computed from: layers are independent of recomputation, and pass x, not total.
     ready_block = _RecomputedReadyBlock
 
     def __init__(self) -> None:
@@ -59,9 +58,9 @@ class Recomputing(Operations):
         self._blocks: dict[tuple[Any, ...], _RecomputedBlock] = {}
 
     def in_parts(self, function: Callable[..., Any], batch: Any) -> Any:
-        """function(*batch), after which nothing of this batch is remembered."""
+        """function(*batch); afterwards, no tensor of this batch is kept."""
         result = function(*batch)
-        self._x = self._total = self._norm = None  # Eagerly they would live as long as this does.
+        self._x = self._total = self._norm = None  # Eagerly they would live as long as this object.
         self._blocks.clear()
         return result
 
@@ -75,10 +74,10 @@ class Recomputing(Operations):
     ) -> tf.Tensor:
         """The output of a block, [T, H] or [B * P, H], which is computed again for its gradient."""
         block = ready.block
-        # The first x is the embedding, perhaps projected: no norm of anything, and kept itself.
+        # The first x is the embedding, perhaps projected, not a norm's output: x itself is kept.
         norm = self._norm if x is self._x else None
-        # One function for each block, the norm before it, and whether positions are given, as in
-        # the last layer: layers that share their weights share the function, and its graph.
+        # One function for each combination of block, norm before it, and whether positions are
+        # given, as in the last layer: layers that share weights share the function and its graph.
         key = (block.name, norm and norm.gamma.name, *(given is None for given in positions))
         if key not in self._blocks:
 
@@ -113,7 +112,7 @@ class _RecomputedBlock:
             seed: tf.Tensor | None,
             upstream: tf.Tensor,
         ) -> tuple[Any, ...]:
-            # `upstream` comes when the gradients of all later blocks are there.
+            # `upstream` is available once the gradients of all later blocks are.
             again = _after(upstream, total)
             x = layer_norm(again, norm) if layer_norm else again
             with tf.GradientTape() as tape:
@@ -121,8 +120,8 @@ class _RecomputedBlock:
                 result = function(x, weights, seed)
             return tape.gradient(result, (x, weights), upstream)
 
-        # Not inlined: so a call begins when all its arguments are there, `again` among them, and
-        # what it needed inside is free before the next one begins.
+        # Not inlined: a call starts only when all its arguments, such as `upstream`, are computed,
+        # and its memory is free before the next one starts.
         self._norm = norm
         self._function = once_in_graph(function, inline=False)
         self._gradient = once_in_graph(gradient, inline=False)
@@ -130,13 +129,13 @@ class _RecomputedBlock:
     def __call__(
         self, x: tf.Tensor, total: tf.Tensor, weights: Any, seed: tf.Tensor | None
     ) -> tf.Tensor:
-        """The block of x, the norm of total, both float [T, H]."""
+        """The block's output for x, the norm of total, both float [T, H]."""
         norm = None
         if self._norm is not None:
             gamma, beta = map(tf.convert_to_tensor, (self._norm.gamma, self._norm.beta))
             norm = _Norm(gamma, beta, self._norm.epsilon)
 
-        # `tf.recompute_grad` copies all its arguments, the weights of the model, for every layer.
+        # Not `tf.recompute_grad`, which copies all arguments, the model's weights, for every layer.
         @tf.custom_gradient
         def value(x: tf.Tensor, weights: Any):
             def gradient(upstream: tf.Tensor) -> tuple[Any, ...]:
@@ -149,10 +148,10 @@ class _RecomputedBlock:
 
 def _after(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Delays x until `signal` is computed, by adding a zero that depends on it."""
-    # Without the delay TensorFlow would compute all blocks again right away, since total is there,
-    # and keep them until their turn. A control dependency is not enough: XLA knows dependencies of
-    # values only. The zero is the signal itself where that is not finite, so no compiler can tell
-    # that it is always zero.
+    # Without the delay TensorFlow would recompute all blocks at once, since total is available, and
+    # keep the results until they are needed. A control dependency is not enough: XLA only respects
+    # data dependencies. The zero is the signal itself where that is not finite, so no compiler can
+    # prove that it is always zero.
     first = tf.reshape(signal, [-1])[:1]
     nothing = tf.reduce_sum(tf.where(tf.math.is_finite(first), tf.zeros_like(first), first))
     return x + tf.cast(nothing, x.dtype)

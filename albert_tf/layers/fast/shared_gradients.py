@@ -1,11 +1,11 @@
-"""Gradients of weights that several layers share, added up as they come."""
+"""Gradients of weights that several layers share, added up as they arrive."""
 
 # TensorFlow keeps the gradient of every use until it has all of them, which for 12 layers is 12
 # times the weights. Here they are added a few at a time, in float32 whatever the precision.
 #
 # The trick is a chain of copies, since the gradient of a copy operation is a sum. For 7 layers, 3
-# at a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass comes to u7, u6, u5 and u4
-# first. Their sum is the gradient of w', and they are freed before the gradient of u3 is made.
+# at a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass reaches u7, u6, u5 and u4 first.
+# Their gradients' sum is that of w', and they are freed before the gradient of u3 is made.
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
 
 def _sum(*tensors: tf.Tensor) -> tf.Tensor:
     """The sum of tensors in float32, returned in their precision."""
-    # In a function of its own, because TensorFlow would merge a chain of sums into one of all
-    # layers, for which it keeps them all.
+    # In its own function, because TensorFlow would merge a chain of sums into one over all layers,
+    # and keep all gradients for it.
     return (_sum_in_kernel if fast_switch.is_on() else _sum_in_call)(*tensors)
 
 

@@ -1,12 +1,12 @@
-"""Streams: parts of a batch that go through the model side by side, equal up to rounding."""
+"""Streams: parts of a batch computed in parallel; results are equal up to rounding."""
 
 # Between matrix products a layer has operations that are too short for all cores, or bound by
-# memory. In one stream of work the other cores wait for them; of two independent streams the other
-# one multiplies meanwhile. Without this, a forward pass takes 1.08 to 1.09 times as long, and 0.87
-# times the memory. Training has no streams: they saved no time there, and took memory
-# (docs/benchmarks/notes.md).
+# memory. With one stream, the other cores wait for them; with two independent streams, they compute
+# the other stream's matrix products meanwhile. Without this, a forward pass takes 1.08 to 1.09
+# times as long, and 0.87 times the memory. Training has no streams: they saved no time there, and
+# took memory (docs/benchmarks/notes.md).
 #
-# Nothing is scheduled here: the graph holds the layers once for each stream, no operation of one
+# Nothing is scheduled here: the graph contains the layers once per stream, no operation of one
 # needs a result of the other, and TensorFlow runs whatever is ready.
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def in_streams(function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) 
 
 
 def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
-    """Numbers of sequences in the streams of a batch, of which anything [B, S] tells the size:
+    """Numbers of sequences in the streams of a batch, given any of its tensors [B, S]:
     [9, 128] -> 5, 4. None: the batch is one stream.
     """
-    # More than one stream only on a CPU, since accelerators overlap operations by themselves, in a
-    # graph, since eager operations wait for each other, and if B and S are static.
+    # Several streams are used only on CPUs (accelerators overlap operations by themselves), in
+    # graphs (eager operations wait for each other), and if B and S are static.
     batch, length = sequences.shape
     if batch is None or length is None:
         return None

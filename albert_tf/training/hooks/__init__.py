@@ -1,1 +1,1 @@
-"""Hooks: the work between the updates of a run, one a file; `train` puts them in order."""
+"""Hooks: the work between the updates of a run, one hook per file; `train` orders them."""

@@ -1,4 +1,4 @@
-"""Updates whose loss or gradient is not finite: left out, counted, and the end of a run."""
+"""Updates whose loss or gradient is not finite: they are skipped, and too many end the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Diverged(UserError):
 
 
 class BadSteps(Hook):
-    """Says which steps were left out, ends a run of too many, and tells which stops are sound."""
+    """Reports skipped steps, ends a run with too many, and decides which stops are sound."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._state, self._settings = run, run.state, run.settings
@@ -20,8 +20,8 @@ class BadSteps(Hook):
         self._last_good = run.state.step
 
     def after(self, stop: Stop) -> None:
-        """Counts the steps that were left out; raises Diverged where they are too many, or weights
-        or moments are not finite.
+        """Counts skipped steps; raises Diverged if there are too many, or if weights or moments are
+        not finite.
         """
         num_bad = int(stop.outcome.num_bad)
         self._last_good = int(stop.outcome.last_good) or self._last_good
@@ -30,12 +30,12 @@ class BadSteps(Hook):
             self._check(int(stop.outcome.first_bad), num_bad, stop.step - self._last_good)
         if not self._state.is_finite():
             raise self._diverged(f"weights or moments are not finite at step {stop.step}")
-        # After a step that was left out the weights may be broken: only the next steps will tell.
-        # After the last step there is no next one, and the last good step made the weights.
+        # After a skipped step the weights may be broken, which only the next steps show. The last
+        # step has no next one, so it is sound: its weights are those of the last good step.
         stop.is_sound = stop.step in (self._last_good, self._settings.num_train_steps)
 
     def _check(self, first: int, count: int, in_a_row: int) -> None:
-        """Prints that steps were left out; raises Diverged when they were too many."""
+        """Prints that steps were skipped; raises Diverged if they were too many."""
         source, describe_batch = "", self._run.callbacks.describe_batch
         if describe_batch:
             source = f" (its batch comes from {describe_batch(first)})"
@@ -51,7 +51,7 @@ class BadSteps(Hook):
 
     def _diverged(self, found: str, remedy: str = "") -> Diverged:
         """The error, with the checkpoint to use."""
-        # One may be on its way to the disk: the message names it once it is whole.
+        # A save may be in progress: wait, so that the message names its checkpoint.
         self._state.wait()
         return Diverged(
             f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, or "

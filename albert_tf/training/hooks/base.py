@@ -1,4 +1,4 @@
-"""The interface of hooks, and what the loop tells them: the run that they share, and each stop."""
+"""The interface of hooks, and what the loop passes to them: the run they share, and each stop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from albert_tf.training.strategy import is_chief
 
 @dataclasses.dataclass(frozen=True)
 class Callbacks:
-    """Functions of a program that the hooks call; all may be left out.
+    """Functions of a program that the hooks call; all are optional.
 
     Attributes:
       on_evaluation: called with (step, figures) after each evaluation, e.g. to keep the best model.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      describe_batch: from a step (1-based) to the file and place that its batch comes from.
+      describe_batch: maps a step (1-based) to the file and position of its batch.
       notice: called with (step, figures) after each report; a line to print, or None.
     """
 
@@ -42,22 +42,22 @@ class Run:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process is the one of all workers that writes."""
+        """Whether this process is the worker that writes files."""
         return is_chief(self.stepper.strategy)
 
 
 @dataclasses.dataclass
 class Stop:
-    """A step at which the loop looks up. Hooks read what has happened, and say what they need.
+    """A step at which the loop runs the hooks. They read the outcome, and set what they need.
 
     Attributes:
       step: the number of updates made.
       outcome: the figures of the updates since the last report.
       seconds: the duration of an update, on average since the last stop.
-      is_early: whether a signal ended the updates here, where no hook had asked for a stop.
-      is_sound: whether the weights are worth an evaluation and a checkpoint; see `BadSteps`.
+      is_early: whether a signal ended the updates here, before the planned stop.
+      is_sound: whether the weights may be evaluated and saved; see `BadSteps`.
       needs_checkpoint: whether a hook needs a checkpoint here, although none is due.
-      end: called, if a hook sets it, when that checkpoint is safe; the loop ends with it.
+      end: set by a hook to end the loop; called when that checkpoint is on disk.
     """
 
     step: int
@@ -76,7 +76,7 @@ class Hook:
         """Called before each call of TensorFlow, with the number of updates made."""
 
     def next_stop(self, step: int) -> int | None:
-        """The next step after `step` that has to be a stop; None: any will do."""
+        """The next step after `step` that has to be a stop; None: no particular one."""
 
     def after(self, stop: Stop) -> None:
         """Called at each stop."""

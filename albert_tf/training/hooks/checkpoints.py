@@ -1,4 +1,4 @@
-"""Checkpoints: when they are due, when another hook needs one, and the one before the decay."""
+"""Checkpoints: those that are due, those that another hook needs, and the one before the decay."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from albert_tf.training.checkpoint_files import checkpoints_dir
 from albert_tf.training.hooks.base import Hook, Run, Stop
 from data_pipeline.files import atomic_files
 
-# In the folder of checkpoints: that from right before the decay of the rate, from which a longer
-# run goes on. Newer checkpoints do not replace it.
+# Subfolder with the checkpoint from right before the decay of the learning rate. A longer run
+# resumes from it; newer checkpoints do not replace it.
 _BEFORE_DECAY = "before_decay"
 
 
@@ -23,21 +23,21 @@ class Checkpoints(Hook):
     def __init__(
         self, run: Run, decay_start: int | None, before_save: Sequence[Callable[[], None]]
     ) -> None:
-        """decay_start: see `train`. before_save: called before each save, to make files safe."""
+        """decay_start: see `train`. before_save: called before each save, to sync files to disk."""
         self._run, self._decay_start, self._before_save = run, decay_start, before_save
         self._is_due = False
         self.last_saved = run.state.step
 
     def next_stop(self, step: int) -> int | None:
-        """The beginning of the decay has a checkpoint, whatever the periods."""
+        """The start of the decay, which gets a checkpoint even if none is due."""
         is_ahead = self._decay_start is not None and step < self._decay_start
         return self._decay_start if is_ahead else None
 
     def after(self, stop: Stop) -> None:
-        """Begins to write a checkpoint where one is due or needed."""
+        """Begins to write a checkpoint if one is due or needed."""
         self._is_due |= self._run.settings.is_due(stop.step, self._run.settings.checkpoint_steps)
         self._is_due |= stop.needs_checkpoint or stop.step == self._decay_start
-        # After a step that was left out a checkpoint stays due until the next sound stop.
+        # After a skipped step, a checkpoint stays due until the next sound stop.
         if self._is_due and stop.is_sound:
             for make_safe in self._before_save:
                 make_safe()
@@ -45,10 +45,10 @@ class Checkpoints(Hook):
             self.last_saved, self._is_due = stop.step, False
 
     def before(self, step: int) -> None:
-        """Keeps the checkpoint of the step at which the decay begins, and says so."""
+        """Keeps the checkpoint of the step at which the decay begins, and prints a note."""
         if step != self._decay_start or step == 0:
             return
-        # Not in `after`, where the thread that writes the checkpoint has only begun.
+        # Not in `after`, which only starts the thread that writes the checkpoint.
         self._run.state.wait()
         if not self._run.is_chief:
             return
@@ -60,14 +60,14 @@ class Checkpoints(Hook):
 
 
 def go_back(run_dir: str, decay_start: int) -> None:
-    """Returns to the checkpoint from before the decay if the decay now begins at a later step."""
+    """Returns to the checkpoint from before the decay if the decay has moved to a later step."""
     directory = checkpoints_dir(run_dir)
     kept = os.path.join(directory, _BEFORE_DECAY)
     step = max(checkpoint_files.whole(kept), default=None)
     if step is None or step >= decay_start:
         return
-    # First the checkpoint is put back, then the checkpoints of the decay go, the newest first, and
-    # the kept one last: a call that is killed anywhere is finished by the next one.
+    # Put the kept checkpoint back, then remove the checkpoints of the decay, newest first, and the
+    # kept copy last: wherever a call is killed, the next one can finish its work.
     if step not in checkpoint_files.whole(directory):
         _copy(kept, directory, step)
     later = [found for found in checkpoint_files.find(directory) if found > step]
@@ -83,7 +83,7 @@ def go_back(run_dir: str, decay_start: int) -> None:
 
 
 def _keep(directory: str, step: int) -> bool:
-    """Copies a step's checkpoint aside, unless it is there; False if there is no checkpoint."""
+    """Keeps a copy of a step's checkpoint, unless there is one; False if there is no checkpoint."""
     kept = os.path.join(directory, _BEFORE_DECAY)
     if step in checkpoint_files.whole(kept):
         return True
@@ -96,7 +96,7 @@ def _keep(directory: str, step: int) -> bool:
 
 
 def _copy(source: str, target: str, step: int) -> None:
-    """Copies the files of a checkpoint, the index last: a part of them is not taken for one."""
+    """Copies the files of a checkpoint, index last: a partial copy does not count as one."""
     tf.io.gfile.makedirs(target)
     names = [name for name in tf.io.gfile.listdir(source) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: name.endswith(".index")):

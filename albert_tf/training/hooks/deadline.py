@@ -1,7 +1,7 @@
-"""--max_minutes: a clock decides where the decay begins and ends, and nothing else.
+"""--max_minutes: the clock decides at which steps the decay begins and ends, and nothing else.
 
-Before that step the rate is constant, and after it the run is one of so many steps, like any other:
-`Deadline` ends the loop there and records the end, with which `with_chosen_end` goes on.
+Before the decay the learning rate is constant; from there on, the number of steps is fixed as in
+any other run. `Deadline` ends the loop there and records the last step for `with_chosen_end`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MINUTES_FILE = "minutes.json"
 
 @dataclasses.dataclass(frozen=True)
 class Minutes:
-    """The content of minutes.json: 72 of 90 minutes were used, and a fifth of 90 is for the decay.
+    """The content of minutes.json. Here 72 of 90 minutes are used; the decay takes a fifth of 90.
 
         {"max_minutes": 90, "seconds": 4320.0, "decay_start": 10000, "num_train_steps": 12500}
 
@@ -43,7 +43,7 @@ def _path(settings: RunSettings) -> str:
 
 
 def read_minutes(settings: RunSettings) -> Minutes:
-    """The minutes of the run in a folder; an end that was chosen for fewer of them is forgotten."""
+    """The minutes of the run in a folder; an end that was chosen for fewer minutes is dropped."""
     path, asked = _path(settings), settings.loop.max_minutes
     if not tf.io.gfile.exists(path):
         return Minutes(asked)
@@ -61,8 +61,8 @@ def read_minutes(settings: RunSettings) -> Minutes:
 
 
 def with_chosen_end(settings: RunSettings) -> RunSettings:
-    """The settings; once the end is chosen, those of a run of that many steps, without minutes.
-    flags.json keeps the user's.
+    """The settings or, once the end is chosen, those of a run of that many steps without a time
+    limit. flags.json keeps the user's.
     """
     chosen = read_minutes(settings) if settings.loop.max_minutes else Minutes(0)
     start, last = chosen.decay_start, chosen.num_train_steps
@@ -82,15 +82,15 @@ def with_chosen_end(settings: RunSettings) -> RunSettings:
 
 
 def share_of_decay(decay_start: int, num_train_steps: int) -> float:
-    """The share with which `optimization.decay_start` gives this one's."""
+    """The `decay_share` for which `optimization.decay_start` returns this step."""
     return (num_train_steps - decay_start) / num_train_steps
 
 
 class Deadline(Hook):
-    """Ends the loop where the decay has to begin for the run to end in time.
+    """Ends the loop where the decay has to begin so that the run ends in time.
 
-    It comes after the evaluation, whose minutes count, and before the checkpoint that the decay
-    begins with.
+    It runs after the evaluation, whose time counts, and before the checkpoint is saved from which
+    the decay starts.
     """
 
     def __init__(self, settings: RunSettings, clock: Callable[[], float] = time.monotonic) -> None:
@@ -100,23 +100,23 @@ class Deadline(Hook):
         self._speed = 0.0  # Steps a second since then.
 
     def start(self, run: Run) -> None:
-        """Begins to count: from here on the run trains."""
+        """Starts the clock, when training begins."""
         self._note, self._began = run.reporter.note, self._clock()
 
     def after(self, stop: Stop) -> None:
-        """Ends the loop, unless a signal does, or the decay of --num_train_steps has begun."""
+        """Ends the loop in time, unless a signal or the decay of --num_train_steps comes first."""
         last = self._settings.loop.num_train_steps
         decay_start = self._settings.optimizer.decay_start(last)
         is_over = stop.step >= (last if decay_start is None else decay_start)
         if is_over or not stop.is_sound or stop.is_early or stop.end:
             return
         if self._is_reached(stop.step):
-            # The end is chosen when the checkpoint is safe. A run that is killed before that goes
-            # on at the highest rate, and chooses a later end.
+            # The end is chosen once the checkpoint is on disk. A run killed before that continues
+            # at the highest learning rate and chooses a later end.
             stop.needs_checkpoint, stop.end = True, lambda: self._choose_end(stop.step)
 
     def _is_reached(self, step: int) -> bool:
-        # The steps of the first report include compiling; the second is the first to show a speed.
+        # The first report includes compilation, so the speed is measured from the second one on.
         if self._first is None:
             self._first = step, self._clock()
             return False
@@ -134,7 +134,7 @@ class Deadline(Hook):
         return left <= 0 and step >= optimizer.num_warmup_steps
 
     def _choose_end(self, step: int) -> None:
-        """Records as many steps of decay as the minutes left allow, and says so."""
+        """Plans as many decay steps as the remaining minutes allow; records and prints the end."""
         left = max(self._minutes.max_minutes * 60 - self._seconds(), 0.0)
         last = step + max(round(left * self._speed), 1)
         last = min(last, self._settings.loop.num_train_steps)
@@ -152,5 +152,5 @@ class Deadline(Hook):
         starts.write_run_json(_path(self._settings), dataclasses.asdict(now))
 
     def _seconds(self) -> float:
-        """Seconds of training, of all starts."""
+        """Seconds of training over all starts."""
         return self._minutes.seconds + self._clock() - self._began

@@ -1,4 +1,4 @@
-"""The figures of a run: of its updates at each stop, and on held-out data where they are due."""
+"""The figures of a run: of its updates at each stop, and on held-out data when they are due."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Reports(Hook):
         self._run = run
 
     def before(self, step: int) -> None:
-        """Leaves evaluations and checkpoints out of the speed."""
+        """Excludes evaluations and checkpoints from the measured speed."""
         self._run.reporter.restart_clock()
 
     def after(self, stop: Stop) -> None:
-        """Reports, unless the stop came early: its figures are in the next start's first report."""
+        """Reports, except at an early stop: the next start's first report includes its figures."""
         if stop.is_early:
             return
         stepper, reporter, notice = (
@@ -37,11 +37,11 @@ class Reports(Hook):
 
 
 class Evaluation(Hook):
-    """Evaluates, and tells the figures to those who wait for them.
+    """Evaluates, reports the figures and passes them to the callbacks.
 
     Attributes:
       figures: the held-out figures of the last evaluation; empty before the first.
-      is_under_way: whether an evaluation is being made; another thread reads it.
+      is_under_way: whether an evaluation is running; another thread reads it.
       seconds: the duration of the last evaluation; None before the first.
     """
 
@@ -52,7 +52,7 @@ class Evaluation(Hook):
         self.seconds: float | None = None
 
     def after(self, stop: Stop) -> None:
-        """Evaluates sound weights where it is due."""
+        """Evaluates if it is due and the weights are sound."""
         is_due = self._run.settings.is_due(stop.step, self._run.settings.eval_steps)
         if is_due and stop.is_sound and not stop.is_early:
             self.make(stop.step)
@@ -76,8 +76,8 @@ class Evaluation(Hook):
             callbacks.on_evaluation(step, self.figures)
 
     def at_the_end(self) -> dict[str, float]:
-        """The figures of the last step; computed here, and not reported, where the run was complete
-        before.
+        """The figures of the last step; if the run was already complete, they are computed here,
+        but not reported.
         """
         if self._evaluator and not self.figures:
             with self._run.stepper.averaged():

@@ -17,12 +17,12 @@ from albert_tf.training.hooks.figures import Evaluation
 from albert_tf.training.preemption import Preempted, StopRequest
 from data_pipeline.files import atomic_files
 
-# The figures of a run that was stopped between two reports, with which the next one goes on.
+# The sums of a run that was stopped between two reports; the next start continues with them.
 _TOTALS = "partial_report.json"
 
 
 class Preemption(Hook):
-    """Ends the run at the first stop after a signal, which makes the current update the last."""
+    """Ends the run at the first stop after a signal, which lets only the current update finish."""
 
     def __init__(
         self, run: Run, request: StopRequest, evaluation: Evaluation, checkpoints: Checkpoints
@@ -30,25 +30,23 @@ class Preemption(Hook):
         self._run, self._stepper, self._state = run, run.stepper, run.state
         self._request, self._evaluation, self._checkpoints = request, evaluation, checkpoints
         self._first = run.state.step
-        self._call = run.state.step, time.monotonic()  # TensorFlow's last one: from where, when.
+        self._call = run.state.step, time.monotonic()  # Of TensorFlow's last call.
         self._seconds: float | None = None  # The last duration of an update.
         request.watch(self)
 
     def before(self, step: int) -> None:
-        """Notes when TensorFlow was called."""
+        """Records when TensorFlow is called."""
         self._call = step, time.monotonic()
 
     def after(self, stop: Stop) -> None:
-        """After a signal, asks for a checkpoint and ends the run; at the last step it ends by
-        itself.
-        """
+        """After a signal, requests a checkpoint and ends the run, unless this was its last step."""
         if self._call[0] > self._first:  # The first call compiles.
             self._seconds = stop.seconds
-        # Before the checkpoint of this step, without which the totals are ignored: a kill between
-        # the two loses nothing.
+        # Before the checkpoint of this step: without it the totals are ignored, so that a kill
+        # between the two loses nothing.
         if stop.is_early and stop.is_sound and self._run.is_chief:
             write_totals(self._run.run_dir, stop.step, stop.outcome.totals)
-        # All workers ask, so that they stop at the same step.
+        # All workers take part in this check, so that they stop at the same step.
         if stop.is_early or self._request.arrived(self._stepper.strategy):
             stop.needs_checkpoint = True
             if stop.step < self._run.settings.num_train_steps:
@@ -57,10 +55,10 @@ class Preemption(Hook):
     def _end(self, step: int) -> None:
         raise Preempted(step, self._checkpoints.last_saved, self._request.number)
 
-    # The thread that hears the signals calls these two while the main thread is in TensorFlow.
+    # The thread that listens for signals calls these two while the main thread is in TensorFlow.
 
     def ask_to_stop(self) -> str:
-        """Makes the updates end; returns what is finished first, with its seconds if known."""
+        """Ends the updates; returns the work that is finished first, with its duration if known."""
         self._stepper.stop()
         step, (first, began) = self._state.step, self._call
         if self._evaluation.is_under_way:
@@ -82,15 +80,15 @@ def _about(seconds: float | None) -> str:
 
 
 def write_totals(run_dir: str, step: int, totals: Mapping[str, Ratio]) -> None:
-    """Stores the sums since the last report of a run that is stopped at a step. JSON gives float32
-    back bit by bit: {"step": 7, "totals": {"masked_lm_loss": [118.52069091796875, 14.0]}}.
+    """Stores the sums since the last report when a run is stopped at a step. float32 values survive
+    JSON bit by bit: {"step": 7, "totals": {"masked_lm_loss": [118.52069091796875, 14.0]}}.
     """
     values = {name: [float(part) for part in ratio] for name, ratio in totals.items()}
     atomic_files.write_json(os.path.join(run_dir, _TOTALS), {"step": step, "totals": values})
 
 
 def read_totals(run: Run) -> dict[str, Ratio]:
-    """The sums with which a run goes on: none, unless its last start ended between two reports."""
+    """The sums that a run continues with: zeros unless its last start ended between reports."""
     none, path = run.stepper.no_totals(), os.path.join(run.run_dir, _TOTALS)
     if not tf.io.gfile.exists(path):
         return none

@@ -59,7 +59,7 @@ def _execution(model: keras.Model) -> str:
 
 
 def _name_of(strategy: tf.distribute.Strategy) -> str:
-    """The public name of a strategy; some of TensorFlow's classes have others."""
+    """The public name of a strategy; some of TensorFlow's classes have internal names."""
     name = type(strategy).__name__
     others = {
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",

@@ -21,7 +21,7 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
     floating point operations per second; 0: unknown.
     """
     if is_for_tpu(strategy):
-        return 0.0  # The host would be measured.
+        return 0.0  # This would measure the host.
 
     @functools.cache
     def matrix_of(size: int) -> tf.Tensor:
@@ -39,12 +39,13 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
 
 
 def best_rate(seconds: Callable[[int], float]) -> float:
-    """The rate, in operations per second, of the largest product that can be tried in about a third
-    of a second in all; `seconds` multiplies two matrices of a size and returns the time it took.
+    """The rate, in operations per second, of the largest product that can be tried if all attempts
+    take about a third of a second; `seconds` multiplies two matrices of a size and returns the time
+    it took.
     """
-    # Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
+    # Without a fast kernel (float16 on most CPUs), a product of size 1,536 takes 15 seconds.
     size, spent = _SMALLEST, 0.0
-    seconds(size)  # The first call of all makes threads and buffers ready.
+    seconds(size)  # The very first call sets up threads and buffers.
     best = seconds(size)
     while size < _LARGEST and spent + 2**3 * best < _SECONDS:  # Twice the size: 2^3 the work.
         size *= 2

@@ -13,19 +13,19 @@ import tensorflow as tf
 from data_pipeline.files import atomic_files, storage
 
 METRICS_FILE = "metrics.csv"
-_HASH = ".sha256"  # Ends the name of a file with the hash of the first bytes, and their number.
+_HASH = ".sha256"  # Suffix of a file with the hash of the first bytes, and their number.
 SPLITS = ("train", "eval")
 
 
 class MetricsFile:
     """The metrics.csv of a run, with the columns step, split (train or eval) and every metric.
 
-    Metrics that a split does not have are empty; where all steps were left out they are nan.
+    Metrics that a split does not have are empty; if all steps were skipped, they are nan.
     """
 
     def __init__(self, path: str, metrics: Sequence[str], start_step: int) -> None:
         """metrics: names of the columns after `step` and `split`. start_step: the step that the run
-        resumes at, 0 where it begins anew.
+        resumes at, 0 if it begins anew.
         """
         self._path = path
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))
@@ -36,14 +36,14 @@ class MetricsFile:
                 flush=True,
             )
         rows = read_metrics(path) if start_step else []
-        # Later rows of an earlier start are made again, with the same figures.
+        # Later rows, of an earlier start, will be written again with the same figures.
         kept = [row for row in rows if int(row["step"]) <= start_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: row.get(name) for name in self._columns} for row in kept)
-        # First the hash goes, then the file changes: after a kill in between there is no hash, and
-        # nothing to complain about.
+        # Remove the hash before changing the file: after a kill in between there is no hash, so the
+        # file does not count as changed.
         storage.remove(path + _HASH)
         atomic_files.write_text(path, text.getvalue())
         self.sync()
@@ -57,7 +57,7 @@ class MetricsFile:
             )
 
     def sync(self) -> None:
-        """Returns when the file is safe on the disk, and its hash so far next to it."""
+        """Returns when the file is on disk, with the hash of its content next to it."""
         atomic_files.sync(self._path)
         content = storage.read_bytes(self._path)
         atomic_files.write_text(self._path + _HASH, f"{_digest(content)} {len(content)}\n")
@@ -68,8 +68,8 @@ def _digest(content: bytes) -> str:
 
 
 def _is_as_written(path: str) -> bool:
-    """Whether a metrics.csv begins with the bytes that were there at the last `sync`; rows came
-    after them. True where there is no hash, as in runs of earlier versions.
+    """Whether a metrics.csv begins with the bytes of the last `sync`; rows may follow them. True if
+    there is no hash, as in runs of earlier versions.
     """
     if not tf.io.gfile.exists(path + _HASH):
         return True
@@ -81,11 +81,11 @@ def _is_as_written(path: str) -> bool:
 def read_metrics(path: str) -> list[dict[str, str]]:
     """The rows of a metrics.csv, each from column to text; empty when there is no file.
 
-    A row that a power cut left half written, or that is damaged, is not among them.
+    Rows that are damaged, or half written because of a power cut, are left out.
     """
     if not tf.io.gfile.exists(path):
         return []
-    # Not by `csv`, for which a damaged byte may be a quote that swallows the rows behind it.
+    # Not with `csv`: a byte damaged into a quote would swallow the rows after it.
     lines = storage.read_bytes(path).decode("utf-8", "replace").split("\n")[:-1]
     header, *rows = (line.split(",") for line in lines or [""])
     found = (dict(zip(header, row)) for row in rows if len(row) == len(header))
@@ -113,7 +113,7 @@ def plot_curves(metrics_path: str, png_path: str) -> None:
     """Writes a PNG with losses (left) and accuracies (right) over steps; held-out figures are
     dotted.
     """
-    # Here, because it is slow, and only the end of a run needs it.
+    # Imported here because it is slow, and only the end of a run needs it.
     from matplotlib.figure import Figure
 
     rows = read_metrics(metrics_path)

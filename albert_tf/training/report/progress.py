@@ -14,7 +14,7 @@ from tqdm import tqdm
 from albert_tf.training.report.metrics_file import METRICS_FILE, MetricsFile
 
 _MEASURED = ("learning_rate", "gradient_norm", "tokens_per_second")
-_LINE_SECONDS = 15.0  # Between two lines of progress, where there is no terminal.
+_LINE_SECONDS = 15.0  # Between two lines of progress, if there is no terminal.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +25,8 @@ class StepCost:
       tokens: the tokens of a global batch, see `TrainingData.tokens_per_example`.
       flops: floating point operations of a training step; 0 if unknown.
       machine_flops_per_second: the rate of the devices at their best; 0 if unknown.
-      whole_steps: the number of such steps that the first `step` updates were, where some of their
-        batches are smaller: after two of half the size, 1.
+      whole_steps: converts the first `step` updates to a number of such steps, if some batches are
+        smaller: two updates on half the size are 1.
     """
 
     tokens: float
@@ -113,7 +113,7 @@ class Reporter:
             for kind, values in (details or {}).items():
                 for name, value in values.items():
                     tf.summary.scalar(f"{kind}/{name}", value)
-        # Not `now`: the writing of the report is not time of training.
+        # Not `now`: writing the report is not training time.
         self._last_step, self._last_time = step, time.monotonic()
 
     def evaluation(self, step: int, metrics: dict[str, float]) -> None:
@@ -133,11 +133,11 @@ class Reporter:
         sys.stdout.flush()
 
     def sync(self) -> None:
-        """Returns when metrics.csv is safe on the disk."""
+        """Returns when metrics.csv is on disk."""
         self._metrics_file.sync()
 
     def restart_clock(self) -> None:
-        """Leaves the time since the last report, which was not training, out of the rates."""
+        """Excludes the time since the last report, which was not training, from the rates."""
         self._last_time = time.monotonic()
 
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:
@@ -147,14 +147,14 @@ class Reporter:
                 tf.summary.scalar(name, value)
 
     def close(self) -> None:
-        """Writes all that is not written yet, and ends the progress bar."""
+        """Writes what is not written yet, and ends the progress bar."""
         self._bar.close()
         for writer in self._writers.values():
             writer.close()
 
 
 class SilentReporter:
-    """A Reporter that shows and stores nothing, for the workers that are not the first."""
+    """A Reporter that shows and stores nothing, for all workers but the chief."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *unused, **also_unused: None
