@@ -25,9 +25,9 @@ _PROGRAM = re.compile(r"(-\w*m)?(albert_tf|data_pipeline|export|benchmarks|demo|
 
 
 def prepare_if_program() -> None:
-    """Called in a package's `__init__`: runs `prepare_program` for `python -m albert_tf.describe`."""
-    # argv is ["-m", *arguments] only while Python imports the packages of such a program; notebooks,
-    # -c and pytest have another argv[0]. In orig_argv, the module's name precedes the arguments.
+    """For a package's `__init__`: calls `prepare_program` in `python -m albert_tf.describe`."""
+    # argv is ["-m", *arguments] only while Python imports the packages of such a program; argv[0]
+    # differs in notebooks, -c and pytest. In orig_argv, the module's name precedes the arguments.
     if sys.argv[:1] == ["-m"] and _PROGRAM.match("".join(sys.orig_argv[-len(sys.argv) :][:1])):
         prepare_program()
 
