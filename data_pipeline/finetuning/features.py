@@ -71,7 +71,7 @@ def kept_lengths(
     The longer text loses pieces at its end, B if both are equally long: 10 and 4 -> 5 and 4 for a
     limit of 9, 4 and 3 for 7.
     """
-    # B keeps at least half of the limit, or the room that A leaves if that is more; A gets the rest.
+    # B is not cut below half of the limit, nor below the room that A leaves; A gets the rest.
     keep_b = np.minimum(length_b, np.maximum(limit // 2, limit - length_a))
     return np.minimum(length_a, limit - keep_b), keep_b
 

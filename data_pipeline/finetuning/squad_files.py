@@ -143,8 +143,8 @@ def read_squad(path: str, training: bool = False) -> SquadExamples:
     For training, each answer must occur at its place in the context. Evaluation needs only the
     texts of answers; prediction needs no answers.
     """
-    # If a text is not at its answer_start, or two questions have the same id, google-research/albert
-    # stops or trains on something else. Here such a file is an error.
+    # If a text is not at its answer_start, or two questions have the same id, the reference stops
+    # or trains on something else. Here such a file is an error.
     reader = _Reader(path)
     contexts: list[str] = []
     questions: list[Question] = []
