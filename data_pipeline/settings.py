@@ -112,7 +112,7 @@ class Setting:
     is_address: bool
 
     def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value, phrased as absl's flag errors; None if it is allowed."""
+        """The complaint about a value, phrased as in absl's errors for flags; None if allowed."""
         if value is None and self.may_be_none:
             return None
         if self.numbers:

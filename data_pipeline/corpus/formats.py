@@ -1,8 +1,8 @@
 """The formats of corpus files (`input_format`): a class each, and the list `FORMATS` of them.
 
 A format decides three things, in this order: whether a file has this format (`detects`), where a
-document ends (`ends_document`, the only such rule, used while a file is cut into blocks), and which
-documents a part of a file holds (`documents`). A document never spans files.
+document ends (`ends_document`, used while a file is cut into blocks; only formats decide this), and
+which documents a part of a file holds (`documents`). A document never spans files.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Format(abc.ABC):
                 return
 
     def doubt(self, beginning: Beginning) -> str:
-        """Why this format would probably misread a file; "" if there is no reason to doubt it."""
+        """The reason why this format would probably misread a file, or ""."""
         return ""
 
     def _divided(self, line: str) -> list[str]:

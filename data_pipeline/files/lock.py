@@ -49,8 +49,8 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
 def locks(
     argument: str,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """A decorator for functions that write to a folder: the folder, which is passed as `argument`,
-    is locked while they run.
+    """A decorator for functions that write to a folder. It locks the folder, which is the function
+    argument with the name `argument`, while they run.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

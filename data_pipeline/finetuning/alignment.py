@@ -108,11 +108,11 @@ def _sentencepiece_places(
 ) -> list[tuple[int, int, int]]:
     """Id, start and end of each piece."""
     traced = _trace_normalization(text, tokenizer.settings)
-    # If nothing precedes a piece, as for the word mark of the first word, it starts at the text's.
+    # If nothing precedes a piece, as for the first word's word mark, the start of the text is used.
     firsts = [*traced.firsts, len(text)]
     lasts = [*traced.lasts, -1]  # lasts[-1] is the place before the first character.
     found: list[tuple[int, int, int]] = []
-    # SentencePiece itself returns the characters of each piece, because it normalizes again (NFKC,
+    # SentencePiece has to return the characters of each piece, because it normalizes again (NFKC,
     # which composes Hangul) and adds a word mark at the beginning, where there is no space.
     pieces = tokenizer.processor.encode(traced.text, out_type="immutable_proto").pieces
     for piece in pieces:

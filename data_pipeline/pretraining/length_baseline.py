@@ -94,7 +94,7 @@ def _pairs(manifest: Mapping[str, Any], serialized: tf.Tensor) -> np.ndarray:
     second = columns["token_ids"].row_lengths().numpy() - first
     if _objective(manifest) != "sop":
         return np.stack([first, second, labels])
-    # The order is drawn later, both with equal probability: a record counts in both, side by side.
+    # Both orders are equally likely when one is drawn, so each record counts in both, adjacent.
     ones = np.ones_like(labels)
     both = [[first, second], [second, first], [0 * ones, ones]]
     return np.stack([np.stack(pair, axis=1).ravel() for pair in both])

@@ -138,7 +138,7 @@ def interleaving_at(
     # exhausted input gives nothing; the next turn at that place opens the next input.
     while position:
         if turn == 0 and (None not in places or not unopened):
-            # Skip rounds in which no input ends at once: shards are few, records are many.
+            # Rounds in which no input ends are skipped together: shards are few, records are many.
             reading = [index for index in places if index is not None]
             rounds = min(position // len(reading), *(left[index] for index in reading))
             for index in reading:

@@ -1,4 +1,4 @@
-"""Guards Python functions called by TensorFlow's threads, which must not run when Python exits."""
+"""Keeps Python functions that TensorFlow's threads call from running when Python exits."""
 
 from __future__ import annotations
 

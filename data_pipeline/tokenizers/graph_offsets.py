@@ -112,7 +112,7 @@ def _trace_normalization(
 
 
 def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-    """Which characters are the first, and which the second, of `` or '': bool [N] each."""
+    """Masks of the characters that are the first and the second of `` or '': bool [N] each."""
     codes = characters.codes
     is_quote = (codes == _BACKTICK) | (codes == _APOSTROPHE)
     before = tf.concat([[-1], codes[:-1]], axis=0)[: tf.size(codes)]

@@ -51,7 +51,7 @@ class TextEncoder(tf.Module):
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
-        # The id of the word mark alone; -1 if it is not in the vocabulary.
+        # The id of the piece that is only a word mark; -1 if the vocabulary has none.
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
         # A tf.function, so that graphs store it once. It is wrapped in a plain function: otherwise
         # it would be saved even if no signature takes pairs.

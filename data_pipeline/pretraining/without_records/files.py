@@ -85,8 +85,7 @@ def _warn(message: str) -> None:
 
 
 class TrainingText:
-    """A corpus to train on, with dynamic masking and a single copy; duplicate documents are kept.
-    """
+    """A corpus to train on, with dynamic masking and a single copy. Duplicates are kept."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
         self._corpus, self._tokenizer, self._settings = corpus, tokenizer, settings

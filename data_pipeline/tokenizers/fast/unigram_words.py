@@ -80,7 +80,7 @@ class _Pieces(NamedTuple):
 class UnigramWords:
     """Ids of many words at once, by a trie of the pieces and the Viterbi algorithm in NumPy.
 
-    Characters have small codes, say ▁ 2, a 3, b 4; 1 stands for unknown ones, 0 for the rest.
+    Characters have small codes, say ▁ 2, a 3, b 4; 1: unknown characters, 0: those without a code.
     `_next[width * node + c]` is the node after the character with code c, 0 if no piece continues
     this way. `_score` (NaN if there is no piece), `_id` and `_length` of a node are those of the
     piece that ends there.

@@ -71,8 +71,7 @@ class _Hasher:
         self._powers = self._inverses = np.zeros(0, np.uint64)
 
     def hash(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """uint64 [W]: hashes of slices of uint8 data; never 0, which marks empty slots of a table.
-        """
+        """uint64 [W]: hashes of slices of uint8 data; never 0, which marks empty slots."""
         if len(data) > len(self._powers):
             self._powers = _powers(_BASE, 2 * len(data))
             self._inverses = _powers(_INVERSE_BASE, 2 * len(data))
