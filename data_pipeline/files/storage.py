@@ -50,7 +50,7 @@ def check_reachable(path: str) -> None:
 
 
 def _ask(path: str) -> None:
-    """Looks up a remote path; raises its error, or UserError if a minute passes without an answer."""
+    """Looks up a remote path; raises its error, or UserError after a minute without an answer."""
     # Without a limit, TensorFlow retries each call for many minutes.
     errors: list[Exception] = []
 

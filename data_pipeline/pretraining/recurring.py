@@ -159,7 +159,7 @@ def choose_copies(
     [R]) in tokens. `excluded` words (int64) are not masked.
 
     Returns int64 [W], 0 or the (negative) number of the word's place; int64, words that must not be
-    masked later: these places and the first ones of their spans; int64 [R], their tokens to mask.
+    masked later: these places and the first ones of their spans; int64 [R], tokens to mask.
     """
     excluded_before = _sums_before(
         np.bincount([] if excluded is None else excluded, minlength=len(words.starts))

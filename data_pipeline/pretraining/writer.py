@@ -1,4 +1,4 @@
-"""Writes a dataset of pre-training examples to a folder of records, as create_pretraining_data."""
+"""Writes any dataset of pre-training examples as records like those of create_pretraining_data."""
 
 from __future__ import annotations
 

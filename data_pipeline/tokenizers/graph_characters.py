@@ -135,7 +135,7 @@ class Characters:
         return GraphWords(texts, starts, starts.with_values(lasts + 1))
 
     def bytes_at(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Number of bytes before places, int32 [P], in the texts `rows` [P]; ends are allowed."""
+        """Bytes before places, int32 [P], in the texts `rows` [P]; at a text's end, all bytes."""
         at = tf.gather(self.begins, rows) + places
         # The end of the last text is past all characters: there `gather` finds the unused 0.
         starts = tf.concat([self.byte_starts, [0]], axis=0)

@@ -19,7 +19,7 @@ import numpy as np
 from data_pipeline.tokenizers.base import FlatIds, flatten
 
 # NumPy processes the words of thousands of sentences at once: a Python loop over words takes as
-# long as SentencePiece itself. A hash table of our own is needed, as dict cannot look up an array.
+# long as SentencePiece itself. This needs a custom hash table, since dict cannot look up an array.
 # Words are identified by 64-bit hashes and never compared: a million words all have different
 # hashes with a probability of 1 - 3e-8.
 MAX_WORDS = 1 << 20
