@@ -1,7 +1,7 @@
 """Text to TFRecord to tf.data: tokenizing, pre-training records and inputs for fine-tuning.
 
-What user code needs is imported from here. A name is looked up when it is first used, since most
-programs need a part of it, and some no TensorFlow.
+User code imports from here. Names are imported lazily, on first use, since most programs need only
+some of them, and some programs do not need TensorFlow.
 """
 
 from __future__ import annotations

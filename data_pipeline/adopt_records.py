@@ -52,13 +52,13 @@ def _lengths(path: str) -> tuple[int, int]:
     for serialized in tf.data.TFRecordDataset(path).take(1).as_numpy_iterator():
         try:
             tf.io.parse_single_example(serialized, {"input_ids": tf.io.VarLenFeature(tf.int64)})
-        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # It shows bytes as text.
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # Its message decodes bytes.
             raise UserError(
                 f"{path} holds no tf.train.Examples with integers as input_ids. Name files of "
                 "records."
             ) from None
         found = tf.train.Example.FromString(serialized).features.feature
-        # Only names count here: S and P are not known yet.
+        # Only the names are used here: S and P are not known yet.
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
         if not needed <= set(found):
             raise UserError(
@@ -71,7 +71,7 @@ def _lengths(path: str) -> tuple[int, int]:
 
 
 def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) -> dict[str, Any]:
-    """Counts the records of a file in `statistics`; returns its entry in the manifest."""
+    """Adds the records of a file to `statistics`; returns the file's entry in the manifest."""
     before = statistics.records["records"]
     vocab_size = len(statistics.label_counts)
     for serialized in tf.data.TFRecordDataset(path).batch(_BATCH):
@@ -94,11 +94,10 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
 
 @lock.locks("data")
 def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "sop") -> dict:
-    """Writes a manifest for the TFRecord files of a folder (every file there whose name holds "tf"
-    and "record"), and returns it. `sentence_objective` says what their next_sentence_labels mean.
+    """Writes a manifest for the TFRecord files in a folder (all files whose names contain "tf" and
+    "record"), and returns it. `sentence_objective` is the meaning of their next_sentence_labels.
 
-    A folder with a manifest or without such files, and files that hold something else, are a
-    UserError.
+    A folder with a manifest or without such files, and files with other content, are a UserError.
     """
     if storage.exists(os.path.join(data, record_folder.MANIFEST)):
         raise UserError(
@@ -126,7 +125,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         sentence_objective=sentence_objective,
         masking="static",
     )
-    # The manifest comes last: it has the hashes of these files, and makes the folder one of data.
+    # The manifest is written last: it has the hashes of these files, and marks the folder as data.
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
     atomic_files.write_bytes(os.path.join(data, file_names.SETTINGS), tokenizer.settings_json())
     counts = statistics.label_counts_json()

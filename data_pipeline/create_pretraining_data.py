@@ -78,7 +78,7 @@ def define_flags() -> None:
 def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
-    """The manifest of records that an Apache Beam pipeline has made."""
+    """Makes the records in an Apache Beam pipeline; returns their manifest."""
     with needs_extra("beam", f"--runner={FLAGS.runner}"):
         from data_pipeline.pretraining import beam
     return beam.create_pretraining_data(
@@ -92,13 +92,13 @@ def _create_with_beam(
 
 
 def _check_runner() -> None:
-    """Raises UserError for a flag that would do nothing, with Beam or without."""
+    """Raises UserError for flags that would have no effect, with or without Beam."""
     if FLAGS.pipeline_option and not FLAGS.runner:
         raise UserError(
             f"--pipeline_option={FLAGS.pipeline_option[0]} is for Apache Beam, which runs with "
             "--runner only. Add --runner, or leave it out."
         )
-    # Also if the default was given: its user should learn that it does nothing.
+    # Also if the given value is the default: the user should know that the flag has no effect.
     if FLAGS.runner and FLAGS["num_processes"].present:
         raise UserError(
             f"--num_processes does nothing with --runner={FLAGS.runner}, whose own options are "
@@ -132,7 +132,7 @@ def main() -> None:
     if message := unknown_warning(manifest["corpus"]["unknown_share"]):
         print(f"warning: {message}", file=sys.stderr)
     print(f"Look:  python -m data_pipeline.inspect_records --data={shlex.quote(FLAGS.output_dir)}")
-    # A model, batch and length for one machine without a GPU; docs/training.md has the paper's.
+    # Model, batch size and steps suit one machine without a GPU; docs/training.md has the paper's.
     print(
         f"Next:  python -m albert_tf.run_pretraining --preset=albert-small "
         f"--train_data={shlex.quote(FLAGS.output_dir)} --output_dir=RUN --train_batch_size=64 "

@@ -20,33 +20,33 @@ _names_flags = False
 
 
 def name_flags() -> None:
-    """Has errors say --seed from now on, as a program's user does, and not `seed`, as in Python."""
+    """Makes errors name flags (--seed), as users of a program do, instead of arguments (`seed`)."""
     global _names_flags
     _names_flags = True
 
 
 class UserError(ValueError):
-    """A mistake that the user can repair; the message is a complete sentence, written with flags.
-    Where no program runs, it names arguments: `--seed=-1` becomes `seed=-1`.
+    """A mistake that the user can repair. The message is a complete sentence, written with flags;
+    outside the programs it names arguments instead: `--seed=-1` becomes `seed=-1`.
     """
 
     def __str__(self) -> str:
         message = super().__str__()
-        # A message that gives a whole command means its flags.
+        # A message that quotes a whole command keeps its flags.
         return message if _names_flags or "python -m " in message else _A_FLAG.sub("", message)
 
 
 @functools.cache
 def warn_once(message: str) -> None:
-    """Prints a warning on stderr, once, however many workers and calls read the same file."""
+    """Prints a warning on stderr once, even if several workers or calls read the same file."""
     if multiprocessing.parent_process() is None:
         print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def needs_extra(extra: str, purpose: str) -> Iterator[None]:
-    """A context in which packages are imported that only an extra of this project installs, such as
-    "serving"; one that cannot be imported is a UserError. `purpose` is what needs them, as the
+    """A context for imports of packages that only an extra of this project installs, such as
+    "serving". A failed import is a UserError. `purpose` says what needs the packages, as the
     beginning of a sentence.
     """
     try:
@@ -58,8 +58,8 @@ def needs_extra(extra: str, purpose: str) -> Iterator[None]:
         ) from None
 
 
-# What TensorFlow writes around a message: names of its operations, and of files that it has not
-# given their names yet, "model/x.data-00000-of-00001.tempstate123; No space left on device".
+# Details that TensorFlow adds to a message: the names of its operations and of temporary files, as
+# in "model/x.data-00000-of-00001.tempstate123; No space left on device".
 _OPERATION = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*")
 _PARTIAL = re.compile(r"(\.[0-9a-f]{32})?\.partial$")
 _UNFINISHED = re.compile(r"(\S*)/\S*\.tempstate\d+")
@@ -68,7 +68,7 @@ _REMOTE_PATH = re.compile(r"\w+://[^\s)']+")
 
 
 def message_of(error: BaseException) -> str:
-    """An exception of any kind in one line: path and reason, the first line, or its class."""
+    """Any exception in one line: its path and reason, its first line, or the name of its class."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return _of_the_system(os.fsdecode(error.filename), error.strerror)
     text = str(getattr(error, "message", None) or error).strip()
@@ -84,7 +84,7 @@ def message_of(error: BaseException) -> str:
 
 
 def _of_the_system(path: str, reason: str) -> str:
-    """The sentence for what the system says of a path: "a/b: No such file or directory"."""
+    """The message for an operating system error on a path: "a/b: No such file or directory"."""
     path = _PARTIAL.sub("", path)
     if reason == os.strerror(errno.EISDIR):
         return f"{path} is a folder where a file should be: move it away"
@@ -101,8 +101,8 @@ _TENSORFLOW_KINDS = (
 )
 
 
-# What its other errors say where a path is to blame: no file system or network for it, or what the
-# operating system says, as in "a/b; Is a directory".
+# Texts of other TensorFlow errors that a path causes: there is no file system or network for it, or
+# the operating system reports an error, as in "a/b; Is a directory".
 _OF_A_PATH = re.compile("File system scheme|Error executing an HTTP request|is not a directory")
 _OF_THE_SYSTEM = frozenset(map(os.strerror, errno.errorcode))
 
@@ -111,7 +111,7 @@ def is_user_error(error: BaseException) -> bool:
     """True for errors in files, flags and data; false for errors in the program."""
     if isinstance(error, (UserError, OSError)):
         return True
-    tensorflow = sys.modules.get("tensorflow")  # An error of TensorFlow's needs it loaded.
+    tensorflow = sys.modules.get("tensorflow")  # Only then can it be a TensorFlow error.
     if not tensorflow or not isinstance(error, tensorflow.errors.OpError):
         return False
     kinds = tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)

@@ -45,7 +45,7 @@ def main() -> None:
     print(features.schema_text(features.schema_of(manifest)))
     vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
-    # The manifest may lack the file's hash, which `sealed` lets people delete after a change.
+    # The manifest may lack the file's hash: `sealed` allows users to delete it after a change.
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     wanted = max(FLAGS.num_records, FLAGS.measure)

@@ -1,4 +1,4 @@
-"""Settings that change in the course of a run, at steps that are known beforehand.
+"""Settings that change during a run, at steps given in advance.
 
 --mask_schedule=0.3@0,0.15@20000   0.3 for the first 20,000 updates, 0.15 for all others
 """
@@ -18,11 +18,11 @@ S = TypeVar("S", bound="Schedule")
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """A number as a function of the step, which counts the updates made before.
+    """A number as a function of the step, that is, of the number of previous updates.
 
     Attributes:
-      values: the numbers, in their order.
-      steps: the step from which each holds; the first is 0, and they rise.
+      values: the numbers, in order.
+      steps: the step from which each number applies; they start at 0 and increase.
     """
 
     values: tuple[float, ...]
@@ -30,8 +30,8 @@ class Schedule:
 
     @classmethod
     def parse(cls: type[S], name: str, text: str, numbers: Numbers) -> S:
-        """The schedule of a setting, a text as above; a UserError where it is none, or has a value
-        that `numbers` do not allow.
+        """Parses the schedule of a setting, a string as in the module's example. Another format, or
+        a value that `numbers` do not allow, is a UserError.
         """
         pairs = [part.split("@") for part in text.split(",")]
         try:
@@ -39,7 +39,7 @@ class Schedule:
                 tuple(numbers.parse(value) for value, _ in pairs),
                 tuple(int(Numbers(int).parse(step)) for _, step in pairs),
             )
-        except ValueError:  # Also of a part without a step.
+        except ValueError:  # Also raised for a part without a step.
             found = cls((), ())
         has_order = all(step < later for step, later in itertools.pairwise(found.steps))
         if found.steps[:1] != (0,) or not has_order:
@@ -53,5 +53,5 @@ class Schedule:
         return ",".join(f"{value}@{step}" for value, step in zip(self.values, self.steps))
 
     def at(self, step: int) -> Any:
-        """The value at a step: of 8@0,16@5 that of 4 is 8, and that of 5 is 16."""
+        """The value at a step: 8@0,16@5 has the value 8 at step 4, and 16 at step 5."""
         return self.values[bisect.bisect_right(self.steps, step) - 1]

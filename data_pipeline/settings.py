@@ -1,4 +1,4 @@
-"""Settings: fields of dataclasses that know their help text, their bounds and their choices.
+"""Settings: fields of dataclasses that declare a help text, bounds and choices.
 
     @dataclasses.dataclass(frozen=True)
     class LoopSettings(Settings):
@@ -7,7 +7,7 @@
     LoopSettings(steps_per_loop=0)
     -> UserError: --steps_per_loop=0: expected an integer from 1 to 2,147,483,647. Updates ...
 
-Libraries import this module, which knows no flags: command_line/settings.py makes them of settings.
+Libraries import this module. It has no flags: command_line/settings.py defines them from settings.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import Any
 from data_pipeline.errors import UserError
 
 INTEGER_LIMIT = 2**31 - 1  # TensorFlow counts steps and draws seeds in int32.
-NUMBER_LIMIT = 3.4028234663852886e38  # What is larger is infinite in float32.
+NUMBER_LIMIT = 3.4028234663852886e38  # Larger numbers are infinite in float32.
 
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """The numbers that a setting may have; finite, and not negative unless `at_least` says so."""
+    """The allowed values of a numeric setting: finite, and not negative unless `at_least` is."""
 
     kind: type  # int or float.
     at_least: float = 0
-    at_most: float | None = None  # None: as large as int32 or float32 hold.
-    # Limits that are not allowed themselves.
+    at_most: float | None = None  # None: the largest int32 or float32.
+    # Exclusive limits.
     above: float | None = None
     below: float | None = None
 
     @property
     def largest(self) -> float:
-        """The largest number, where `below` does not forbid it."""
+        """The largest allowed number, apart from `below`."""
         if self.at_most is not None:
             return self.at_most
         return INTEGER_LIMIT if self.kind is int else NUMBER_LIMIT
@@ -55,7 +55,7 @@ class Numbers:
         return f"{noun} {lower}{upper}"
 
     def parse(self, text: str | int | float) -> int | float:
-        """The number of a text; ValueError where it is not one, or not an allowed one."""
+        """Converts text to a number; ValueError if it is not a number, or not an allowed one."""
         try:
             value = self.kind(text)
         except (TypeError, ValueError, OverflowError):
@@ -65,7 +65,7 @@ class Numbers:
             and (self.above is None or value > self.above)
             and (self.below is None or value < self.below)
         )
-        if not is_within:  # True of nan as well.
+        if not is_within:  # Also true for NaN.
             raise ValueError(f"expected {self.allowed()}")
         return value
 
@@ -79,15 +79,15 @@ def setting(
     is_address: bool = False,
     **bounds: float | None,
 ) -> Any:
-    """A field of a dataclass that is a setting: a flag of the programs that have it.
+    """A dataclass field that is a setting, and a flag in programs that define flags from it.
 
     Args:
-      default: value of the field, and of the flag where the program has no other. None makes a
-        field that may be None, "as something else says", which the help text names.
-      help: text that makes sense with nothing around it.
-      one_of: the values that a text, or each text of a tuple, may have; (): any.
+      default: value of the field, and of the flag unless the program sets another. None is for
+        fields that may be None, in which case something else decides, named in the help text.
+      help: text that can be understood on its own.
+      one_of: the allowed values of a string, or of each string of a tuple; (): any.
       expert: whether only --helpfull shows the flag.
-      is_address: whether the text names a service on the network, not a path.
+      is_address: whether the string names a network service, not a path.
       bounds: see `Numbers`.
 
     Returns:
@@ -102,17 +102,17 @@ class Setting:
     """A declared setting, see `setting`."""
 
     name: str
-    kind: type  # bool, int, float, str, or tuple (of texts).
-    may_be_none: bool  # None is a value of its own.
-    default: Any  # dataclasses.MISSING: there is none.
-    numbers: Numbers | None  # Those that are allowed; None: the setting is not a number.
+    kind: type  # bool, int, float, str, or tuple (of strings).
+    may_be_none: bool  # Whether None is an allowed value.
+    default: Any  # dataclasses.MISSING if there is none.
+    numbers: Numbers | None  # The allowed numbers; None if the setting is not a number.
     help: str
     one_of: tuple[str, ...]
     expert: bool
     is_address: bool
 
     def complaint(self, value: Any) -> str | None:
-        """The complaint about a value, in absl's words for flags; None: the value is allowed."""
+        """The complaint about a value, phrased as in absl's errors for flags; None if allowed."""
         if value is None and self.may_be_none:
             return None
         if self.numbers:
@@ -141,7 +141,7 @@ def settings_of(kind: type) -> tuple[Setting, ...]:
 
 
 def _declared(field: dataclasses.Field, annotation: Any) -> Setting:
-    """The setting of a field; its annotation is a type as in int, int | None, tuple[str, ...]."""
+    """The setting of a field. Annotations are types such as int, int | None, tuple[str, ...]."""
     may_be_none = isinstance(annotation, types.UnionType)
     if may_be_none:
         [annotation] = set(annotation.__args__) - {types.NoneType}
@@ -154,7 +154,7 @@ def _declared(field: dataclasses.Field, annotation: Any) -> Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The base of dataclasses of settings, which checks their values.
+    """Base class for dataclasses of settings; checks their values.
 
     Raises:
       UserError: a value is not allowed; the message names the flag.

@@ -61,7 +61,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains a vocabulary, then prints its size, a sample and the next command."""
-    # Nothing is written before SentencePiece is done, and its code does not look out for Ctrl-C.
+    # SentencePiece's native code ignores Ctrl-C; nothing is written before it is done.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if FLAGS.tokenizer == "wordpiece" and FLAGS["input_sentence_size"].present:
         raise UserError(

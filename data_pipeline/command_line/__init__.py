@@ -1,4 +1,4 @@
-"""The start and end of all programs: flags, `--help`, errors in one line."""
+"""The common parts of all programs: flags, `--help`, and errors in one line."""
 
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.program import run_binary

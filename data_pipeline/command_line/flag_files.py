@@ -1,4 +1,4 @@
-"""Command lines with flag files written out, so that an error can say where a flag was given."""
+"""Expands flag files in command lines, so that an error can say where a flag was given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Argument:
     """A word of the command line."""
 
     text: str  # As in "--seed=1".
-    place: str = ""  # Flag file and line that it is from, as in "base.flags:3".
+    place: str = ""  # The flag file and line it comes from, as in "base.flags:3".
 
     def sets(self, name: str) -> bool:
         """Whether this word sets the flag `name`: --name, --noname or --name=value."""
@@ -35,7 +35,7 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 
         ["--seed=1", "--flagfile=base.flags"] -> --seed=1, and each flag of base.flags
 
-    A recipe of the project is found by its name, an example file as "example:tickets/dev.tsv".
+    A recipe of the project is given by its name; an example file as "example:tickets/dev.tsv".
     """
     arguments = []
     words = iter(argv)
@@ -53,9 +53,9 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 
 
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
-    """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
-    path = os.path.expanduser(path)  # The shell leaves the ~ of --flagfile=~/a.
-    if not storage.exists(path):  # A file of one's own goes before a recipe.
+    """The flags in a flag file; `outer` are the files that include it, the outermost first."""
+    path = os.path.expanduser(path)  # The shell does not expand the ~ in --flagfile=~/a.
+    if not storage.exists(path):  # An existing file takes precedence over a recipe.
         path = shared_files.recipe(path)
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")

@@ -1,4 +1,4 @@
-"""Flags as the programs define them: absl's, in groups for `--help`, and numbers that are checked.
+"""The programs' flags: absl flags with groups for `--help` and with checked numbers.
 
     flags.group("Training")
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
@@ -25,13 +25,13 @@ _current_group = ""
 
 
 def group(title: str) -> None:
-    """Begins a group of `--help`, to which all flags belong that are defined from now on."""
+    """Begins a group of `--help`; flags defined after this call belong to it."""
     global _current_group
     _current_group = title
 
 
 class NumberParser(flags.ArgumentParser):
-    """The parser of a flag that is a number."""
+    """The parser of a numeric flag."""
 
     def __init__(self, numbers: Numbers) -> None:
         super().__init__()
@@ -42,12 +42,12 @@ class NumberParser(flags.ArgumentParser):
 
 
 def _registered(define: Callable[..., Any]) -> Callable[..., Any]:
-    """absl's `define`, for flags that know their group, whether they must be given (`required`),
-    whether only --helpfull shows them (`expert`), and whether they may name files; those with
-    `is_address` name services on the network.
+    """Wraps absl's `define` to record a flag's group, whether it must be given (`required`),
+    whether only --helpfull shows it (`expert`), and whether it may name files; with `is_address`
+    it names a network service instead.
     """
 
-    may_name_paths = define in (flags.DEFINE_string, flags.DEFINE_list)  # Texts are multi_string.
+    may_name_paths = define in (flags.DEFINE_string, flags.DEFINE_list)  # multi_string is text.
 
     @functools.wraps(define)
     def wrapped(
@@ -60,7 +60,7 @@ def _registered(define: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         define(name, *args, **kwargs)
         flag = FLAGS[name]
-        # absl adds choices and "may be repeated", which help.py says by itself.
+        # absl adds the choices and "may be repeated" to the help text; help.py shows these itself.
         flag.help = inspect.signature(define).bind(name, *args, **kwargs).arguments["help"]
         flag.group, flag.required, flag.expert = _current_group, required, expert
         flag.may_name_paths = may_name_paths and not is_address
@@ -120,12 +120,12 @@ register_validator = flags.register_validator
 
 
 def leave_one(what: str, *names: str) -> None:
-    """Leaves one of two flags that are given and decide the same: one of the command line counts
-    before one of a flag file. `what` is what each decides, for the error.
+    """Resolves two given flags that set the same thing: a flag on the command line overrides one
+    from a flag file. `what` describes what they set, for the error message.
     """
     if not all(FLAGS[name].present for name in names):
         return
-    # Words of a flag file have a place in it.
+    # Only words from a flag file have a `place`.
     words = [word for word in flag_files.expand(sys.argv[1:]) if not word.place]
     direct = [name for name in names if any(word.sets(name) for word in words)]
     shown = {name: f"--{name}={FLAGS[name].value}" for name in names}
@@ -139,10 +139,10 @@ def leave_one(what: str, *names: str) -> None:
 
 
 def defined() -> list[flags.Flag]:
-    """The flags of the running program in the order of their definition; not absl's."""
+    """The running program's own flags in order of definition, without those of absl."""
     return [flag for flag in FLAGS._flags().values() if hasattr(flag, "group")]
 
 
 def resolved() -> dict[str, Any]:
-    """The value of each flag by name, to be recorded with what the program makes."""
+    """The value of each flag by name, to be stored with the program's output."""
     return {flag.name: flag.value for flag in defined() if flag.name != "print_flags"}

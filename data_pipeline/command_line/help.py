@@ -15,12 +15,12 @@ _WIDTH = 100
 
 
 def help_text(program: ModuleType, full: bool) -> str:
-    """The docstring of a program's module, then its flags in groups; without `full`, only those
-    that people usually set.
+    """The docstring of a program's module, followed by its flags in groups; without `full`, only
+    the commonly used flags.
     """
     parts = [inspect.cleandoc(program.__doc__ or "")]
     shown = [flag for flag in flags.defined() if full or not flag.expert]
-    # A group can be continued later, and `groupby` joins neighbors only.
+    # Sorted, because a group may be continued later and `groupby` joins only neighbors.
     by_group = itertools.groupby(sorted(shown, key=_place), lambda flag: flag.group)
     for title, found in by_group:
         parts.append("\n".join([f"{title}:", *map(flag_help, found)]))
@@ -30,7 +30,7 @@ def help_text(program: ModuleType, full: bool) -> str:
 
 
 def _place(flag: Flag) -> int:
-    """Number of the flag's group; groups come in the order of their first flags."""
+    """Number of the flag's group; groups are ordered by their first flags."""
     return list(dict.fromkeys(f.group for f in flags.defined())).index(flag.group)
 
 

@@ -1,4 +1,4 @@
-"""Start and end of a program: flags first, then its `main`, and one line for a user's error."""
+"""Runs a program: parses its flags, calls its `main`, and prints a user's error in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from data_pipeline.errors import UserError, is_user_error, message_of, name_flag
 from data_pipeline.files import storage
 
 EXIT_CODE = 2
-_BROKEN_PIPE = 141  # As shells say it of a program that SIGPIPE ended.
+_BROKEN_PIPE = 141  # The exit code that shells report for a program ended by SIGPIPE.
 _REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
 _HELP = ("--help", "-help", "--helpshort", "-h")
 _FULL_HELP = ("--helpfull", "-helpfull")
@@ -30,9 +30,9 @@ _FULL_HELP = ("--helpfull", "-helpfull")
 def run_binary(main: Callable[[], None]) -> None:
     """Parses the flags, runs `main()` and ends the process.
 
-    A user's error is printed as `program: error: message` on stderr, with exit code 2; anything
-    else is a fault of the program and keeps its traceback. If stdout is closed early (`| head`),
-    the program ends silently with code 141.
+    A user's error is printed as `program: error: message` on stderr, with exit code 2; any other
+    error is a bug and keeps its traceback. If stdout is closed early (`| head`), the program ends
+    silently with code 141.
     """
 
     def wrapped(argv: Sequence[str]) -> None:
@@ -49,8 +49,8 @@ def run_binary(main: Callable[[], None]) -> None:
             if not is_user_error(error):
                 raise
             if isinstance(error, BrokenPipeError):
-                print(flush=True)  # Fails again if it is stdout that was closed.
-            # What was written for the user is shown whole: it may list several findings.
+                print(flush=True)  # Fails again if the closed pipe is stdout.
+            # The message of a UserError is shown in full: it may list several problems.
             if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))
             _fail(f"{_with_flag(message_of(error))}. {_REMEDY}")
@@ -62,21 +62,21 @@ def run_binary(main: Callable[[], None]) -> None:
         try:
             app.run(wrapped, flags_parser=_parse)
         finally:
-            sys.stdout.flush()  # A closed pipe is handled here, not at Python's own flush.
-    except BrokenPipeError:  # The reader of the output, such as `head`, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
+            sys.stdout.flush()  # Handles a closed pipe here, not in Python's flush at exit.
+    except BrokenPipeError:  # The reader of the output, such as `head`, has stopped reading.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For the flush at exit.
         sys.exit(_BROKEN_PIPE)
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:
-    """Whether a record is anything but TensorFlow's advice on retracing."""
-    # Several runs or splits in one process cause that advice: each has a function of its own.
+    """False for log records with TensorFlow's advice on retracing."""
+    # Several runs or splits in one process trigger that advice, as each has its own function.
     return "triggered tf.function retracing" not in record.getMessage()
 
 
 def _fail(message: str) -> NoReturn:
     folder, _, program = sys.argv[0].rpartition("/")
-    if program == "__main__.py":  # A package that is run by its name.
+    if program == "__main__.py":  # A package run as `python -m package`.
         program = folder.rpartition("/")[2]
     program = program or "program"
     print(f"{program}: error: {message}", file=sys.stderr, flush=True)
@@ -99,8 +99,8 @@ def _parse(argv: Sequence[str]) -> list[str]:
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Sets the flags, and returns the program's name. A flag that is missing, unknown or of a bad
-    value, or a bad flag file, is a UserError that names it, with the line of the flag file.
+    """Sets the flags, and returns the program's name. A missing or unknown flag, a bad value, or a
+    bad flag file is a UserError that names the flag and its line in the flag file.
     """
     arguments = flag_files.expand(argv[1:])
     try:
@@ -121,7 +121,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 
 def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
-    """absl's message, with the flag's meaning and the line of the flag file."""
+    """absl's message, with the flag's help text and its line in the flag file."""
     message = " ".join(str(error).split()).removeprefix("flag ")
     if isinstance(error, UnrecognizedFlagError):
         name = error.flagname
@@ -142,8 +142,8 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
 
 
 def _check_encoding() -> None:
-    # Python reads bytes that are not UTF-8 as halves of surrogate pairs, which cannot be printed or
-    # written.
+    # Python decodes bytes of arguments that are not UTF-8 as unpaired surrogates, which cannot be
+    # printed or written.
     for flag in flags.defined():
         try:
             str(flag.value).encode("utf-8")
@@ -152,7 +152,7 @@ def _check_encoding() -> None:
 
 
 def _check_paths() -> None:
-    """Raises an error that names the first path of a flag that cannot be reached."""
+    """Raises an error for the first path in a flag that is not reachable."""
     for flag in flags.defined():
         if flag.may_name_paths and "/" in str(flag.value or ""):
             paths = flag.value if isinstance(flag.value, list) else flag.value.split(",")
@@ -164,15 +164,15 @@ def _check_paths() -> None:
 
 
 def _with_flag(message: str) -> str:
-    """A message with the flag in front whose path it names, unless it names a flag: "--data=x/y:
+    """Prefixes a message that names no flag with the flag whose path it mentions: "--data=x/y:
     x/y/a: No such file".
     """
     if re.search(r"(^|\s)--\w", message):
         return message
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
     paths = {name: value for name, value in values.items() if "/" in value}
-    folder = message.partition(": ")[0] + "/"  # What TensorFlow could not make, perhaps above it.
-    # The longest path first: of --data=x/y and --output_dir=x/y/z, the second is meant by x/y/z/a.
+    folder = message.partition(": ")[0] + "/"  # TensorFlow may name a folder above a flag's path.
+    # The longest path first: with --data=x/y and --output_dir=x/y/z, x/y/z/a matches the second.
     for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
         is_named = re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message)
         if is_named or path.startswith(folder):

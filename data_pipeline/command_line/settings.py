@@ -1,4 +1,4 @@
-"""Flags made of the settings of a dataclass, and the dataclass made of the flags.
+"""Defines flags from the settings of a dataclass, and reads the dataclass from the flags.
 
 define(LoopSettings, "Loop", checkpoint_steps=100)   --steps_per_loop, --checkpoint_steps, ...
 read(LoopSettings)                                   LoopSettings(steps_per_loop=10, ...)
@@ -24,9 +24,9 @@ def define(
     hidden: Collection[str] = (),
     **defaults: Any,
 ) -> None:
-    """Defines a flag for each setting of a dataclass but `without`, in a group of --help; only
-    --helpfull shows the `hidden` ones. `defaults` are the program's own. A setting that has the
-    name of a flag that is there already, such as --seed, shares it.
+    """Defines a flag for each setting of a dataclass except `without`, in a group of --help; only
+    --helpfull shows the `hidden` ones. `defaults` replace the settings' defaults in this program. A
+    setting with the name of an existing flag, such as --seed, shares that flag.
     """
     flags.group(group)
     for each in settings_of(kind):
@@ -61,11 +61,11 @@ def _define(setting: Setting, default: Any, is_hidden: bool) -> None:
 
 
 def read(kind: type[T], **others: Any) -> T:
-    """A dataclass of settings; each field has the value of the flag of its name, or of `others`, or
-    else its default. Values that do not go together are a UserError.
+    """Creates a dataclass of settings; each field takes its value from `others`, from the flag of
+    the same name, or from its default. Inconsistent values are a UserError.
     """
     names = {field.name for field in dataclasses.fields(kind)} - set(others)
     values = {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
-    # absl gives lists where the dataclasses have tuples.
+    # absl returns lists where the dataclasses have tuples.
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return kind(**{**values, **lists}, **others)

@@ -1,1 +1,1 @@
-"""Files of text to blocks, documents and sentences; knows no tokens."""
+"""Reads text files as blocks, documents and sentences; independent of tokens."""

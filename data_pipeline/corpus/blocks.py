@@ -1,6 +1,6 @@
-"""Corpus files to blocks of whole documents, cut the same way however many processes work on them.
+"""Cuts corpus files into blocks of whole documents, regardless of the number of processes.
 
-Files are divided into groups first, so that each group can be read by another machine.
+Files are divided into groups first, so that different machines can read different groups.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
 @dataclasses.dataclass(frozen=True)
 class TextBlock:
     """The text that one worker turns into records at once: whole documents, at most about
-    MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES bytes of them, in parts of several files when these are
-    small.
+    MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES bytes. If files are small, it has parts of several files.
     """
 
     group: int  # Number of the group of files, from 0.
@@ -46,8 +45,8 @@ class TextBlock:
 
 
 def match_files(patterns: Sequence[str] | str) -> list[str]:
-    """Paths for glob patterns (a sequence, or one string with commas), sorted within a pattern. A
-    folder, a pattern that matches nothing, and one that is given twice are a UserError.
+    """Paths that match glob patterns (a sequence, or one string with commas), sorted within each
+    pattern. A folder, a pattern without matches, and a pattern given twice are a UserError.
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [part.strip() for part in os.fspath(patterns).split(",")]
@@ -69,12 +68,12 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
 
 
 def automatic_block_bytes(total_text_bytes: float) -> int:
-    """A BLOCKS-th of the corpus, between MIN_BLOCK_BYTES and MAX_BLOCK_BYTES."""
+    """The corpus size divided by BLOCKS, between MIN_BLOCK_BYTES and MAX_BLOCK_BYTES."""
     return int(min(MAX_BLOCK_BYTES, max(MIN_BLOCK_BYTES, total_text_bytes / BLOCKS)))
 
 
 def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) -> list[list[str]]:
-    """Consecutive files in groups: as many as fill a block; a large file is alone.
+    """Groups consecutive files, as many as fit into a block; a large file is a group of its own.
 
     Plain files of 3, 4, 9 and 2 bytes, in blocks of 8 -> [[3, 4], [9], [2]].
     """
@@ -97,7 +96,7 @@ def read_blocks(
     input_format: str = "auto",
     text_field: str = "text",
 ) -> Iterator[TextBlock]:
-    """The blocks of one group of files, in order: a function of the files and `block_bytes` only.
+    """The blocks of one group of files in order; they depend on the files and `block_bytes` only.
 
     A block ends with the document in which it reaches `block_bytes` bytes of text. One block is in
     memory at a time. Files that are damaged or not text are a UserError.
@@ -108,8 +107,8 @@ def read_blocks(
     for path in files:
         builder = PartBuilder(path, *examine(path, input_format, text_field))
         with Reader(path, text_field) as reader:
-            # Many lines at once while there is room, then one at a time, so that the block ends
-            # with the same line as if all were read one by one.
+            # Read many lines at once while there is room, then one at a time, so that the block
+            # ends at the same line as if all lines were read one by one.
             while builder.add_from(reader, block_bytes - in_block - builder.bytes):
                 if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))

@@ -1,4 +1,4 @@
-"""Checks that a file is text: a few bad lines are repaired later, mostly bad ones refused."""
+"""Checks that a file is text: a few bad lines are repaired later; mostly bad files are refused."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 from data_pipeline.errors import UserError
 
-# Bytes that text does not hold: control characters but white space and escapes of terminals.
+# Bytes that text does not contain: control characters except whitespace and terminal escapes.
 _CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
 _FEW_BAD_LINES = 2
-_KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # No character of UTF-8 is cut.
+_KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # Cuts no UTF-8 character.
 
 
 def faultless(content: bytes) -> str | None:
-    """The text of UTF-8 without control characters; None when it has to be repaired."""
+    """The decoded text of valid UTF-8 without control characters; None if it needs repair."""
     with contextlib.suppress(UnicodeDecodeError):
         text = content.decode("utf-8")
         if len(content.translate(None, _CONTROLS)) == len(content):
@@ -36,8 +36,8 @@ def _has_controls(line: bytes) -> bool:
 
 
 def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
-    """The share of wrong lines, as in "5 of 9 lines"; "" unless most are, and more than a few."""
-    # Few long lines never have more than a few wrong ones: their kilobytes are counted instead.
+    """The share of wrong lines, as in "5 of 9 lines"; "" unless most, and more than a few, are."""
+    # A file with few, long lines cannot have many wrong ones: its kilobytes are counted instead.
     for unit in ("lines", "kilobytes"):
         wrong = sum(map(is_wrong, lines))
         if 2 * wrong <= len(lines):
@@ -49,7 +49,7 @@ def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
 
 
 def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
-    """Raises UserError when more than a few lines, and most of those with anything, are not text.
+    """Raises UserError when more than a few lines, and most of the nonblank ones, are not text.
     `path` is the first of `more` + 1 files with a bad line.
     """
     lines = [line for line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""Duplicate documents, found by digests of 64 bits: the first in the order of the corpus stays."""
+"""Finds duplicate documents by 64-bit digests; the first one in corpus order is kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus, raw_documents
 from data_pipeline.corpus.report import ReadReport
 
-_BUFFER = 1 << 18  # Numbers that wait in a Python set, about 20 MB.
+_BUFFER = 1 << 18  # Numbers collected in a Python set before they are merged, about 20 MB.
 
 
 def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
-    """A 64-bit digest of each document; documents that differ in whitespace alone have the same."""
+    """A 64-bit digest of each document, equal for documents that differ only in whitespace."""
     return [
         int.from_bytes(
             hashlib.blake2b(
@@ -24,32 +24,32 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
             ).digest(),
             "little",
         )
-        # Its report is dropped: problems count where records are made of the same block.
+        # The report is discarded: problems are counted when records are made from the block.
         for raw in raw_documents(block, corpus, ReadReport())
     ]
 
 
 class SeenDigests:
-    """A set of 64-bit numbers in about 8 bytes each, and twice that while two arrays are merged. (A
-    Python set takes about ten times as much.)
+    """A set of 64-bit numbers that takes about 8 bytes per number, and twice that while two arrays
+    are merged. (A Python set takes about ten times as much.)
     """
 
     def __init__(self) -> None:
-        # Each array is more than twice as long as the next, so that a number is copied as often as
-        # the set has doubled, not whenever some have been added. Lengths 1000, 400, 100; 60 more
+        # Each array is more than twice as long as the next, so that a number is copied once per
+        # doubling of the set, not at every addition. Lengths 1000, 400, 100; 60 more
         # -> 1000, 400, 160; 90 more -> 1650.
         self._sorted: list[np.ndarray] = []
         self._recent: set[int] = set()
 
     def add(self, digests: Sequence[int]) -> list[int]:
-        """Adds numbers; returns the indices of those that were in the set, or occur twice.
+        """Adds numbers; returns the indices of those already in the set or earlier in `digests`.
 
-        A set that holds 7 is given [5, 7, 5] -> [1, 2].
+        Adding [5, 7, 5] to a set that holds 7 -> [1, 2].
         """
         values = np.array(digests, np.uint64)
         known = np.zeros(len(values), bool)
         for array in self._sorted:
-            # A number above all in the array has its place behind the last, where nothing is.
+            # For a number above all others, searchsorted returns len(array), which is clipped.
             known |= array[np.minimum(np.searchsorted(array, values), len(array) - 1)] == values
         found = []
         for i, (digest, is_known) in enumerate(zip(digests, known.tolist())):
@@ -62,6 +62,6 @@ class SeenDigests:
             self._recent = set()
             while self._sorted and len(self._sorted[-1]) <= 2 * len(array):
                 array = np.concatenate([self._sorted.pop(), array])
-            array.sort(kind="stable")  # Merges what is sorted already.
+            array.sort(kind="stable")  # Merges the parts that are already sorted.
             self._sorted.append(array)
         return found

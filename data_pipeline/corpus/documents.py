@@ -1,4 +1,4 @@
-"""Blocks of text to documents: lists of sentences, one document at a time."""
+"""Converts blocks of text to documents: lists of sentences, one document at a time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Corpus(Settings):
         return match_files(self.patterns)
 
     def blocks(self, group: int, files: Sequence[str], block_bytes: int) -> Iterator[TextBlock]:
-        """The blocks of one group of its files, as `read_blocks` reads them."""
+        """The blocks of one group of the corpus's files, as `read_blocks` reads them."""
         return read_blocks(group, files, block_bytes, self.input_format, self.text_field)
 
 
@@ -75,8 +75,8 @@ def raw_documents(block: TextBlock, corpus: Corpus, report: ReadReport) -> Itera
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
 ) -> Iterator[list[str]]:
-    """The documents of a block, as lists of at least one sentence. Problems are added to `report`;
-    the documents of the numbers `dropped`, counted from 0 in the block, are left out.
+    """The documents of a block, as lists of at least one sentence. Problems are added to `report`.
+    `dropped` are the numbers of documents to leave out, counted from 0 in the block.
     """
     left_out = frozenset(dropped)
     for number, raw in enumerate(raw_documents(block, corpus, report)):
@@ -95,16 +95,16 @@ def documents_of_block(
 
 
 def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
-    """Number of documents in a block, those without a useful sentence included."""
-    # With a report of its own: the problems are counted when records are made of the block.
+    """Number of documents in a block, including those without a useful sentence."""
+    # The report is discarded: problems are counted when records are made from the block.
     return sum(1 for _ in raw_documents(block, corpus, ReadReport()))
 
 
 def read_documents(
     corpus: Corpus, report: ReadReport | None = None, show_progress: bool = False
 ) -> Iterator[list[str]]:
-    """All documents of a corpus, as lists of sentences, one after the other; one block of text is
-    in memory. Problems are added to `report`.
+    """Yields all documents of a corpus as lists of sentences. Only one block of text is in memory
+    at a time. Problems are added to `report`.
     """
     report = report if report is not None else ReadReport()
     files = corpus.files()
@@ -123,7 +123,7 @@ def read_corpus(
 
 
 def progress_bar(total: int, show: bool) -> tqdm.tqdm:
-    """A bar over the stored bytes of files on stderr."""
+    """A progress bar on stderr that counts the stored bytes of files."""
     return tqdm.tqdm(
         total=total,
         unit="B",

@@ -1,8 +1,8 @@
 """The formats of corpus files (`input_format`): a class each, and the list `FORMATS` of them.
 
-A format decides three things, in this order: whether a file is in it (`detects`), where a document
-ends (`ends_document`, asked while a file is cut into blocks: no other module knows), and which
-documents a part of a file holds (`documents`). A document never runs across files.
+A format decides three things, in this order: whether a file has this format (`detects`), where a
+document ends (`ends_document`, used while a file is cut into blocks; only formats decide this), and
+which documents a part of a file holds (`documents`). A document never spans files.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from data_pipeline.corpus.streams import compression
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
-_SAMPLE_LINES, _SAMPLE_BYTES = 1000, 16 << 20  # By which paragraphs are told from lines.
+_SAMPLE_LINES, _SAMPLE_BYTES = 1000, 16 << 20  # The sample that tells paragraphs from lines.
 _MAX_LINE_BYTES, _MAX_JSON_BYTES = 1 << 20, 32 << 20
-# A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
+# The end of a sentence followed by more text; Chinese and Japanese put no space between the two.
 _SENTENCE_END_INSIDE = re.compile(
     r"""[.!?。！？]["'”’)\]]*\s+[^\W\d_a-z]|[。！？]["'”’」』）)\]]*[^\s"'”’」』）)\]。！？]"""
 )
@@ -47,7 +47,7 @@ class Beginning:
     """The beginning of a file, which shows its format."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader  # Lines are read when a format asks for them.
+        self._reader = reader  # Lines are read when a format needs them.
         self.path, self.is_parquet = reader.path, reader.is_parquet
 
     @functools.cached_property
@@ -68,14 +68,14 @@ class Format(abc.ABC):
     """A way in which files hold documents."""
 
     name: str  # Its value of --input_format.
-    certainly = ""  # What a file surely is that `detects` finds; "" for a format that is guessed.
-    remedy = "leave it at auto"  # Where another format is given for such a file.
-    line_limit = _MAX_LINE_BYTES  # From here on a line is too long to be kept whole in memory.
-    divides_long_lines = True  # At a space; else they are skipped.
+    certainly = ""  # What a detected file is, in words; "" for a format that is only guessed.
+    remedy = "leave it at auto"  # The advice if another format is given for such a file.
+    line_limit = _MAX_LINE_BYTES  # Longer lines are not kept whole in memory.
+    divides_long_lines = True  # Whether long lines are divided at a space, not skipped.
 
     @abc.abstractmethod
     def detects(self, beginning: Beginning) -> bool:
-        """Whether a file that no format before this one in `FORMATS` detects is in this one."""
+        """Whether a file has this format; called if no earlier format in `FORMATS` detects it."""
 
     @abc.abstractmethod
     def ends_document(self, line: bytes) -> bool:
@@ -85,12 +85,12 @@ class Format(abc.ABC):
     def documents(
         self, part: TextPart, text_field: str, report: ReadReport
     ) -> Iterator[RawDocument]:
-        """The documents of a part of a file that ends where a document does. Problems are counted
-        in the report; none is raised.
+        """The documents of a part of a file; the part ends where a document ends. Problems are
+        counted in the report, not raised.
         """
 
     def check(self, beginning: Beginning) -> None:
-        """Raises UserError for a file that is surely in another format than this one, the given."""
+        """Raises UserError if this format is given for a file that certainly has another one."""
         for other in FORMATS.values():
             if other.certainly and other.detects(beginning):
                 if other is not self:
@@ -101,21 +101,21 @@ class Format(abc.ABC):
                 return
 
     def doubt(self, beginning: Beginning) -> str:
-        """The problem of a file that this format would not read as its user means it, or ""."""
+        """The reason why this format would probably misread a file, or ""."""
         return ""
 
     def _divided(self, line: str) -> list[str]:
-        """A line in parts of at most `line_limit`, cut at spaces, or inside a longer word."""
-        # SentencePiece learns nothing from longer lines.
+        """A line in parts of at most `line_limit` bytes, cut at spaces, or inside a longer word."""
+        # SentencePiece ignores longer lines in training.
         limit = self.line_limit
-        if 4 * len(line) <= limit:  # A character has four bytes at most.
+        if 4 * len(line) <= limit:  # A character has at most four bytes.
             return [line]
         content, begin, found = line.encode("utf-8"), 0, []
         while len(content) - begin > limit:
             end = content.rfind(b" ", begin + 1, begin + limit)
             if end < 0:
                 end = begin + limit
-                while content[end] & 0xC0 == 0x80:  # 10xxxxxx continues a character.
+                while content[end] & 0xC0 == 0x80:  # Bytes 10xxxxxx continue a character.
                     end -= 1
             found.append(content[begin:end].decode("utf-8").strip())
             begin = end
@@ -123,9 +123,9 @@ class Format(abc.ABC):
 
 
 class JsonLines(Format):
-    """One JSON object per line is one document. Its field "text" holds paragraphs, which are
-    separated by blank lines or, unless they look like lines wrapped at a fixed width, by line
-    breaks.
+    """One JSON object per line, each of which is a document. Its field "text" holds paragraphs,
+    separated by blank lines, or by line breaks where the lines do not look wrapped at a fixed
+    width.
     """
 
     name = "jsonl"
@@ -161,7 +161,7 @@ class JsonLines(Format):
             if not isinstance(text, str) or not text.strip():
                 report.add(f"no text in field {text_field!r}, skipped", part.where(index))
                 continue
-            # JSON may hold half of a surrogate pair, which UTF-8 cannot.
+            # JSON may hold an unpaired surrogate, which UTF-8 cannot.
             repaired = replace_surrogates(text)
             if repaired != text:
                 report.add("half a surrogate pair, replaced by U+FFFD", part.where(index))
@@ -286,7 +286,7 @@ class Wrapped(Format):
         lines = map(str.strip, part.lines(report))
         for has_text, group in itertools.groupby(lines, bool):
             if has_text:
-                # A hyphen may be the word's own and stays: "well-", "known" -> "well-known".
+                # Hyphens stay, as they may belong to the word: "well-", "known" -> "well-known".
                 joined = re.sub(r"(?<=\w-)\n(?=\w)", "", "\n".join(group))
                 texts += self._divided(joined.replace("\n", " "))
         if texts:
@@ -294,26 +294,26 @@ class Wrapped(Format):
 
 
 class Paragraphs(Lines):
-    """One paragraph per line, a blank line between documents; plain text that was not wrapped."""
+    """One paragraph per line, a blank line between documents: plain text without wrapped lines."""
 
     name = "paragraphs"
     _are_sentences = False
 
     def detects(self, beginning: Beginning) -> bool:
-        # Most lines go on after the end of a sentence: they are not sentences.
+        # Lines are paragraphs if most of them continue after the end of a sentence.
         lines = [line.decode("utf-8", errors="replace") for line in beginning.sample]
         return 2 * sum(bool(_SENTENCE_END_INSIDE.search(line)) for line in lines) > len(lines)
 
 
-# In the order in which they are tried: "auto" is the first that detects a file.
+# In the order in which they are tried: "auto" takes the first one that detects a file.
 _IN_ORDER = (Parquet(), JsonLines(), Wikiextractor(), Wrapped(), Paragraphs(), Lines())
 FORMATS: dict[str, Format] = {each.name: each for each in _IN_ORDER}
 INPUT_FORMATS = ("auto", *reversed(FORMATS))
 
 
 def examine(path: str, input_format: str, text_field: str) -> tuple[Format, str]:
-    """The format of a file, the given one or with "auto" the first that detects it, and its
-    `doubt`. UserError where the file is surely in another one.
+    """The format of a file and its `doubt`. With "auto" it is the first format that detects the
+    file. UserError if a format is given, but the file certainly has another one.
     """
     with Reader(path, text_field) as reader:
         beginning = Beginning(reader)

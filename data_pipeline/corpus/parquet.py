@@ -1,5 +1,5 @@
-"""The text of a Parquet file, such as the Hugging Face hub's data sets are stored in, as jsonl:
-everything behind the reader treats both alike.
+"""Reads the text of a Parquet file, the format of data sets on the Hugging Face hub, as jsonl, so
+that all code after the reader treats both formats alike.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Chunks(io.RawIOBase):
             chunk = next(self._chunks, None)
             if chunk is None:
                 return 0
-            self._rest = memoryview(chunk)  # Of which a part is no copy.
+            self._rest = memoryview(chunk)  # Slicing it does not copy.
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
@@ -57,9 +57,9 @@ class Chunks(io.RawIOBase):
 
 
 class JsonLines(Chunks):
-    """A Parquet file, which must be seekable, as a stream of lines {"text": ...}: one row group
-    after the other, and of it only the column with the text. Damage is a UserError whenever it
-    shows.
+    """A Parquet file, which must be seekable, as a stream of lines {"text": ...}. Row groups are
+    read one after the other, and only their text column. A damaged file is a UserError, at whatever
+    point the damage is found.
     """
 
     def __init__(self, file: io.RawIOBase, path: str, text_field: str) -> None:
@@ -70,7 +70,7 @@ class JsonLines(Chunks):
         self._arrow = pyarrow
         self._errors = (pyarrow.ArrowException, OSError)
         try:
-            # With pre_buffer a whole row group of the column, often 100 MB, is read at once.
+            # pre_buffer would read the column's whole row group, often 100 MB, at once.
             self._file = pyarrow.parquet.ParquetFile(
                 file, pre_buffer=False, buffer_size=_BUFFER_BYTES
             )
@@ -90,8 +90,8 @@ class JsonLines(Chunks):
         return UserError(f"{self._path} is not a complete Parquet file: {message_of(error)}")
 
     def _texts(self, column: pyarrow.Array) -> list[str | None]:
-        """Values of some rows; bytes that are not UTF-8 are kept as half surrogates."""
-        # As lines of jsonl they are the same bytes again, and repaired and reported as in text.
+        """The values of some rows; bytes that are not UTF-8 are kept as unpaired surrogates."""
+        # In the lines of jsonl these become the same bytes again, repaired and reported as in text.
         with contextlib.suppress(UnicodeDecodeError):
             return column.to_pylist()
         if self._arrow.types.is_dictionary(column.type):

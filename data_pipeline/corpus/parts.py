@@ -1,4 +1,4 @@
-"""Lines of one file to parts of blocks, which end only where a document ends."""
+"""Collects the lines of one file into parts of blocks, which end only where a document ends."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.text_part import TextPart
 
 MAX_DOCUMENT_BYTES = 16 << 20
-_CHARACTER_BYTES = 4  # Of UTF-8, at most.
+_CHARACTER_BYTES = 4  # The longest character in UTF-8.
 
 
 class PartBuilder:
-    """Collects the lines of one file; knows where documents end."""
+    """Collects the lines of one file, and tracks where documents end."""
 
     def __init__(self, path: str, input_format: Format, doubt: str = "") -> None:
         self._path, self._format = path, input_format
         self.next_line = 1  # Number of the line that comes next, or is continued.
-        self.ends_document = True  # Whether one ends with the last line.
+        self.ends_document = True  # Whether a document ends with the last line.
         self.has_text = False  # Whether any line so far was not blank.
-        # A line longer than the format's limit would break the bound on memory: it comes in parts.
-        self.in_long_line = False  # Whether the last line is continued by what comes next.
-        self.held_back = b""  # What follows its last space: the next part's, so no word is cut.
+        # To bound memory, a line longer than the format's limit is read in pieces.
+        self.in_long_line = False  # Whether the next piece continues the last line.
+        self.held_back = b""  # Bytes after the last space, kept for the next part.
         self._restart()
         if doubt:
             self._problems.append((path, doubt))
@@ -29,10 +29,10 @@ class PartBuilder:
         self._lines: list[bytes] = []
         self._problems: list[tuple[str, str]] = []
         self._first_line = self.next_line
-        self.bytes = 0  # Collected since the last part.
+        self.bytes = 0  # Number of bytes collected since the last part.
 
     def add_from(self, reader: Reader, size: int) -> bool:
-        """Adds some `size` bytes of whole lines, else one (part of a) line; False at the end."""
+        """Adds about `size` bytes of whole lines, or (a piece of) one line; False at the end."""
         lines, limit = b"", self._format.line_limit
         if size > 0 and not self.in_long_line:
             lines = reader.read_lines(size, limit)
@@ -45,7 +45,7 @@ class PartBuilder:
         return bool(line)
 
     def is_full(self, room: int) -> bool:
-        """Whether the part ends here when it should have `room` bytes."""
+        """Whether a part that should have `room` bytes ends here."""
         return self.bytes >= room and (
             self.ends_document or self.bytes >= room + MAX_DOCUMENT_BYTES
         )
@@ -60,7 +60,7 @@ class PartBuilder:
         self.ends_document = self._format.ends_document(last_line)
 
     def _add(self, line: bytes) -> None:
-        """Adds one line, or a part of a line that is longer than the limit."""
+        """Adds one line, or a piece of a line that is longer than the limit."""
         is_whole = line.endswith(b"\n") or len(line) < self._format.line_limit
         if self.in_long_line or not is_whole:
             line = self._long_line(line, is_whole)
@@ -74,7 +74,7 @@ class PartBuilder:
         self.has_text = self.has_text or not line.isspace()
 
     def _long_line(self, line: bytes, is_whole: bool) -> bytes:
-        """The bytes that stay of a part of a long line: all, or only its end if it is skipped."""
+        """The bytes to keep of a piece of a long line: all, or only the end if it is skipped."""
         if not self.in_long_line:
             action = "divided" if self._format.divides_long_lines else "skipped"
             self._report(f"line longer than {self._format.line_limit >> 20} MB, {action}")
@@ -86,10 +86,10 @@ class PartBuilder:
     def _cut_at_space(self, line: bytes) -> bytes:
         """The line up to its last space; the rest is held back for the next part."""
         cut = line.rfind(b" ") + 1
-        if not cut:  # One endless word: at least no character of UTF-8 is cut.
+        if not cut:  # No space: cut inside the word, but not inside a UTF-8 character.
             cut = len(line)
             for size in range(1, min(_CHARACTER_BYTES, cut) + 1):
-                if line[-size] & 0xC0 != 0x80:  # 10xxxxxx continues a character: not its start.
+                if line[-size] & 0xC0 != 0x80:  # Bytes 10xxxxxx continue a character.
                     cut -= size
                     break
         self.held_back = line[cut:]
@@ -99,7 +99,7 @@ class PartBuilder:
         self._problems.append((f"{self._path}:{self.next_line}", problem))
 
     def take(self, final: bool) -> TextPart:
-        """The lines since the last call as a part; `final`: the file ends with it."""
+        """The lines since the last call, as a part; `final`: whether the file ends with it."""
         if final:
             self._lines.append(self.held_back)
             if not self.has_text:

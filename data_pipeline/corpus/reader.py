@@ -1,4 +1,4 @@
-"""A corpus file in lines, read one at a time or many at once."""
+"""Reads the lines of a corpus file, one at a time or many at once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Reader(TextStream):
-    """One file, in lines; use as a context manager. For arguments and errors see `TextStream`."""
+    """The lines of a file; use as a context manager. For arguments and errors see `TextStream`."""
 
     def __init__(self, path: str, text_field: str = "text") -> None:
         super().__init__(path, text_field)
-        # Bytes that were read ahead, and how many of them have been given out.
+        # Bytes that were read ahead, and how many of them have been returned.
         self._ahead = self.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
         self._place = 0
 
     def read_line(self, limit: int) -> bytes:
-        """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
+        """The next line with its line end, or `limit` bytes of it; b"" at the end of the file."""
         stop = self._place + limit
         end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
         line, self._place = self._ahead[self._place : end], end
@@ -28,8 +28,8 @@ class Reader(TextStream):
         return line
 
     def read_lines(self, size: int, limit: int) -> bytes:
-        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more;
-        nothing when the first is so long, or longer than `size`.
+        """Many whole lines at once, about `size` bytes, up to the first line of `limit` bytes or
+        more; b"" when the next line is that long, or longer than `size`.
 
             text b"ab\\ncd\\nefghij\\nk", size 13, limit 6 -> b"ab\\ncd\\n"; b"efghij\\n" comes next
         """

@@ -1,4 +1,4 @@
-"""Problems met while a corpus is read: counted, and the first ones named."""
+"""Problems found while reading a corpus: a count of each kind, and the first ones as examples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MAX_EXAMPLES = 20
 
 @dataclasses.dataclass
 class ReadReport:
-    """The problems met while a corpus is read."""
+    """The problems found while reading a corpus."""
 
-    # Number of lines or files by kind of problem; "file:line: problem" of the first ones.
+    # The number of lines or files with each problem, and "file:line: problem" for the first ones.
     problems: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     examples: list[str] = dataclasses.field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Raw text to paragraphs to sentences, without those that are mostly signs (rows of tables)."""
+"""Splits raw text into paragraphs and sentences; drops rows of tables, which are mostly signs."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、
 
 
 def replace_surrogates(text: str) -> str:
-    """A text with U+FFFD in place of halves of surrogate pairs."""
+    """The text with U+FFFD in place of unpaired surrogates."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
-    """Sentences of a paragraph, stripped, without empty ones."""
+    """The sentences of a paragraph, stripped; empty ones are left out."""
     import sentencex
 
-    # Whitespace is collapsed first, as normalizing does later: sentencex 1.0 panics on rare spaces.
+    # sentencex 1.0 panics on rare spaces; normalization would collapse whitespace later anyway.
     sentences = sentencex.segment(language, " ".join(paragraph.split()))
     return [sentence.strip() for sentence in sentences if sentence.strip()]
 
 
 def useful_sentences(paragraph: str, language: str, report: ReadReport) -> list[str]:
-    """The sentences of raw text, without the rules and rows of signs of its tables."""
+    """The sentences of a raw text, without the rules of tables and rows of signs."""
     sentences = split_sentences(paragraph, language)
     useful = [sentence for sentence in sentences if not _mostly_signs(sentence)]
     if len(useful) < len(sentences):
@@ -42,8 +42,8 @@ def useful_sentences(paragraph: str, language: str, report: ReadReport) -> list[
 
 
 def _mostly_signs(sentence: str) -> bool:
-    # With single spaces, signs that outnumber the rest are more than a quarter of a sentence. There
-    # are at most as many as bytes other than ASCII letters, digits, spaces: that is counted fast.
+    # A fast test: with single spaces, signs that outnumber letters and digits make up more than a
+    # quarter of a sentence, and are no more than its bytes except ASCII letters, digits, spaces.
     if 4 * len(sentence.encode("utf-8", "replace").translate(None, _PLAIN)) <= len(sentence):
         return False
     # Quotation marks, dashes and full stops around a word (“No.”) do not count.
@@ -55,15 +55,15 @@ def _mostly_signs(sentence: str) -> bool:
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether a character is neither a mark on a letter, as vowels of Devanagari are, nor one that
-    joins letters.
+    """Whether a character is neither a mark on a letter, such as a vowel sign of Devanagari, nor a
+    character that joins letters.
     """
     category = unicodedata.category(character)
     return not category.startswith("M") and category != "Cf"
 
 
 def split_paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs of a raw text, by the rule for jsonl in formats.py."""
+    """The paragraphs of a raw text, split by the rule for jsonl in formats.py."""
     for block in _BLANK_LINES.split(text):
         lines = [line for line in block.splitlines() if line.strip()]
         if all(len(line) in _WRAPPED_WIDTHS for line in lines[:-1]):
@@ -73,7 +73,7 @@ def split_paragraphs(text: str) -> Iterator[str]:
 
 
 def split_document(text: str, language: str = "en") -> list[str]:
-    """Sentences of one raw document, found as in jsonl."""
+    """The sentences of one raw document, split as in jsonl."""
     report = ReadReport()
     text = replace_surrogates(text.replace("\0", " "))
     return [

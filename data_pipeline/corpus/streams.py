@@ -1,13 +1,13 @@
 """A file as a stream of its text: decompressed, Parquet as jsonl, or refused as not text.
 
-The first bytes of a file show what it is, whatever its name; only compression goes by the name too.
-The layers, from the file up; each is there only where it is needed:
+The file type is detected from the first bytes; only compression depends on the file name as well.
+The layers of the stream, from the file up; each is added only where it is needed:
 
-    _Counted          bytes of the file, counted: progress is told in stored bytes
-    BufferedReader    so that the first bytes can be looked at and read again
-    gzip, bz2, ...    by the name's ending
-    BufferedReader    again, so that the text can be looked at
-    _LineFeeds        old Macintosh files, whose lines end with carriage returns
+    _Counted          counts the bytes of the file, since progress is reported in stored bytes
+    BufferedReader    lets the first bytes be examined and read again
+    gzip, bz2, ...    chosen by the file extension
+    BufferedReader    lets the beginning of the decompressed text be examined
+    _LineFeeds        for old Macintosh files, whose lines end with carriage returns
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def text_bytes(path: str, stored_bytes: int) -> float:
 
 
 class _Counted(io.RawIOBase):
-    """A file that counts the bytes that are read of it."""
+    """A file that counts the bytes read from it."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class _LineFeeds(io.RawIOBase):
 
 
 def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
-    """A binary stream of what a compressed file holds."""
+    """A binary stream of the decompressed content of a file."""
     if extension == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if extension == ".bz2":
@@ -148,7 +148,7 @@ def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
     """The content of a zstd file; tools that compress in parallel write many frames."""
     import zstandard
 
-    # Not its stream_reader, to which a frame that was cut is complete.
+    # Not its stream_reader, which accepts a truncated frame as complete.
     frame = None
     while data := (frame and frame.unused_data) or raw.read(_HEAD_BYTES):
         if frame is None or frame.eof:
@@ -161,7 +161,7 @@ def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
 def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
     errors = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
     if extension == ".bz2":
-        return (*errors, OSError)  # BZ2File raises a plain one for bad data.
+        return (*errors, OSError)  # BZ2File raises a plain OSError for bad data.
     if extension == ".zst":
         import zstandard
 
@@ -193,8 +193,8 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
 
 class TextStream:
     """The text of one file, in bytes; use as a context manager. The rows of a Parquet file become
-    lines of jsonl, of their column `text_field`. A file that is UTF-16, damaged or not text is a
-    UserError; damage shows while reading.
+    lines of jsonl with the values of the column `text_field`. A file that is UTF-16, damaged or not
+    text is a UserError; damage is detected while reading.
     """
 
     def __init__(self, path: str, text_field: str) -> None:
@@ -206,12 +206,12 @@ class TextStream:
         self._stream: io.BufferedReader[Any] = buffered
         self._parquet: JsonLines | None = None
         if not self._extension and _is_parquet(path, buffered):
-            buffered.detach()  # Otherwise it closes the file when it goes.
+            buffered.detach()  # Otherwise it closes the file when it is garbage-collected.
             self._parquet = JsonLines(self._raw, path, text_field)
             self._stream = io.BufferedReader(self._parquet, _BUFFER_BYTES)
             return
         if self._extension:
-            # Buffered again: as much of its text can be peeked at as of a plain file.
+            # Buffered again, so that as much text can be peeked at as in an uncompressed file.
             decompressed = _decompressed(buffered, self._extension)
             self._stream = io.BufferedReader(decompressed, _BUFFER_BYTES)
         with self._explained():
@@ -222,7 +222,7 @@ class TextStream:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the lines are made of a Parquet file's rows."""
+        """Whether the lines are made from the rows of a Parquet file."""
         return self._parquet is not None
 
     def __enter__(self: _Stream) -> _Stream:
@@ -230,18 +230,18 @@ class TextStream:
 
     def __exit__(self, *unused_error) -> None:
         self._stream.close()
-        self._raw.close()  # GzipFile and its like leave it open.
+        self._raw.close()  # GzipFile and similar classes leave it open.
 
     def take_stored_bytes(self) -> int:
         """Stored bytes read since the last call."""
         count = self._raw.count
-        if self._parquet is not None:  # Only a column of it is read.
+        if self._parquet is not None:  # Only one column of the file is read.
             count = int(self._parquet.share_read * storage.size(self.path))
         taken, self._taken = self._taken, count
         return self._taken - taken
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes; fewer at the end only."""
+        """The next `size` bytes; fewer only at the end of the file."""
         with self._explained():
             return self._stream.read(size)
 
@@ -261,7 +261,7 @@ class TextStream:
 
 
 def _is_parquet(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Whether a file begins as Parquet files do; UserError where only its name says so."""
+    """Whether a file begins like a Parquet file; UserError if only its name says that it is one."""
     found = stream.peek(len(MAGIC)).startswith(MAGIC)
     if path.endswith(".parquet") and not found:
         raise UserError(f"{path} is not a Parquet file, in spite of its name.")

@@ -1,4 +1,4 @@
-"""Consecutive lines of one file, from bytes to checked and repaired text."""
+"""Consecutive lines of one file, decoded from bytes to checked and repaired text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TextPart:
 
     path: str
     input_format: str  # A key of formats.FORMATS.
-    first_line: int  # Its number, from 1.
+    first_line: int  # Number of the first line, counted from 1.
     content: bytes  # The lines as they are stored, without a byte order mark.
-    # ("file:line", what was wrong) of what was met while reading.
+    # ("file:line", problem) of each problem found while reading.
     problems: Sequence[tuple[str, str]] = ()
 
     def where(self, index: int) -> str:
@@ -25,8 +25,8 @@ class TextPart:
         return f"{self.path}:{self.first_line + index}"
 
     def lines(self, report: ReadReport) -> list[str]:
-        """Lines without their ends; bad bytes are repaired and reported, and mostly bad lines are a
-        UserError.
+        """The lines without their line ends. Bad bytes are repaired and reported; if most lines are
+        bad, a UserError is raised.
         """
         text = faultless(self.content)
         if text is not None:
@@ -49,8 +49,8 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
 
 
 def check_small_files(parts: Sequence[TextPart]) -> None:
-    """Raises UserError when most lines of the files of a block are not text; they are checked
-    together, as each may have only a line or two.
+    """Raises UserError when most lines in the files of a block are not text. The files are checked
+    together, since each may have only a line or two.
     """
     if len(parts) < 2:
         return

@@ -1,1 +1,1 @@
-"""Files on a disk or in a bucket: found, read, and written so that no reader sees a part."""
+"""Files on a disk or in a bucket: finding, reading, and writing them atomically."""

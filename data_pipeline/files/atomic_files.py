@@ -1,6 +1,6 @@
-"""Files written so that a reader, also one after a power cut, sees the old content or the new one.
+"""Writes files atomically: a reader sees the old or the new content, even after a power failure.
 
-All packages write their files by these functions; whole folders: atomic_folders.py.
+All packages write their files with these functions; for whole folders see atomic_folders.py.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _BLOCK_BYTES = 1 << 20
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[IO[bytes]]:
-    """A context with a file to write, which gets the name `path` when it ends without an error."""
+    """A context with a file to write; it is renamed to `path` if the context ends without error."""
     with _becoming(path) as partial, storage.open_file(partial, "wb") as file:
         yield file
 
 
 @contextlib.contextmanager
 def _becoming(path: str) -> Iterator[str]:
-    """A context with the path of a file to write, which then gets the name `path`."""
-    # Each call has a name of its own: on a cluster tasks may run twice, and workers in containers
+    """A context with the path of a temporary file to write, which is then renamed to `path`."""
+    # Each call uses a unique name: on a cluster, tasks may run twice, and workers in containers may
     # have equal process numbers. The call that ends last replaces what the others wrote.
     partial = f"{path}.{uuid.uuid4().hex}.partial"
     try:
         yield partial
-        # The content first: a file system may store a rename before what was written earlier.
+        # Sync the content first: a file system may store the rename before earlier writes.
         sync(partial)
         storage.rename(partial, path)
         sync(os.path.dirname(path))
     except BaseException as error:
         storage.remove(partial)
         if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = path  # A full disk names no file.
+            error.filename = path  # The error of a full disk names no file.
         raise
 
 
@@ -53,12 +53,12 @@ def write_bytes(path: str, content: bytes) -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes text as UTF-8, its line ends as they are."""
+    """Writes text as UTF-8, without changing its line ends."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: str, value: Any, indent: int | None = 2, sort_keys: bool = False) -> None:
-    """Writes JSON; infinite numbers and nan, which JSON does not have, are a ValueError."""
+    """Writes JSON; infinite numbers and NaN, which JSON does not support, are a ValueError."""
     text = json.dumps(
         value, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False
     )
@@ -90,21 +90,21 @@ def file_sha256(path: str) -> str:
 
 
 def sync(path: str) -> None:
-    """Returns when a local file's content, or the names in a local folder, are safe on the disk."""
-    if storage.is_remote(path):  # Files of gs:// and the like appear, whole, when they are closed.
+    """Blocks until the content of a local file, or the names in a local folder, are on the disk."""
+    if storage.is_remote(path):  # Files on gs:// and similar appear, complete, when closed.
         return
     handle = os.open(path or ".", os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Some file systems cannot.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Not all file systems support it.
             raise
     finally:
         os.close(handle)
 
 
 def sync_tree(folder: str) -> None:
-    """Returns when a local folder with all that is in it is safe on the disk."""
+    """Blocks until a local folder with all its content is on the disk."""
     if storage.is_remote(folder):
         return
     for parent, _, names in os.walk(folder):

@@ -21,15 +21,15 @@ _NAMES = {str: "a text", int: "an integer", float: "a finite number", bool: "tru
 
 
 def write(path: str, version: int, record: Any) -> None:
-    """Writes a dataclass, whose fields may be dataclasses, atomically."""
+    """Writes a dataclass, which may be nested, atomically."""
     atomic_files.write_json(path, {"version": version, **dataclasses.asdict(record)})
 
 
 def read(path: str, version: int | None, kind: type[T], remedy: str) -> T:
-    """The dataclass in a file that `write` wrote, or, with version None, in one that has no
-    version. Its fields have the types of JSON, dataclasses, Sequences (which become tuples) and
-    Mappings of these, or None; one with a default may be missing. Anything else is a UserError that
-    names the field, with `remedy`, a sentence for the user.
+    """Reads the dataclass in a file that `write` wrote, or, with version None, in a file without a
+    version. Fields have JSON types, dataclasses, Sequences (which become tuples) and Mappings of
+    these, or None; a field with a default may be missing. Anything else is a UserError that names
+    the field and ends with `remedy`, a sentence for the user.
     """
     values = atomic_files.read_json(path)
     if version is not None:
@@ -46,7 +46,7 @@ def read(path: str, version: int | None, kind: type[T], remedy: str) -> T:
 
 
 def parse(kind: Any, value: Any, name: str) -> Any:
-    """A value of JSON as one of a type; `name` says which one it is, in errors."""
+    """Converts a JSON value to a type, or raises UserError; `name` names the value in errors."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         (inner,) = (each for each in arguments if each is not types.NoneType)
@@ -59,7 +59,7 @@ def parse(kind: Any, value: Any, name: str) -> Any:
         return {key: parse(arguments[1], each, f"{name}.{key}") for key, each in value.items()}
     if dataclasses.is_dataclass(kind):
         return _parse_fields(kind, value, name)
-    # `type(value) is`, since True is an int to isinstance; an integer will do as a float.
+    # `type(value)`, because isinstance(True, int) holds. An integer is accepted as a float.
     is_number = kind is float and type(value) in (int, float) and math.isfinite(value)
     _check(is_number or (type(value) is kind and kind is not float), name, _NAMES[kind], value)
     return value
@@ -81,7 +81,7 @@ def _parse_fields(kind: Any, value: Any, name: str) -> Any:
 
 
 def _has_default(field: dataclasses.Field) -> bool:
-    return field.default is not field.default_factory  # Both are MISSING where it has none.
+    return field.default is not field.default_factory  # Both are MISSING if there is none.
 
 
 def _check(is_right: bool, name: str, expected: str, received: Any) -> None:

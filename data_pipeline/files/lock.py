@@ -1,4 +1,4 @@
-"""The lock of a folder: one process writes there at a time, and others learn which."""
+"""A lock that lets one process at a time write to a folder, and tells others which one holds it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import IO, ParamSpec, TypeVar
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
-# The operating system's lock (flock) on this file ends with the process, however that ends; a file
-# that a killed process has left means nothing. gs:// and some network file systems have no locks.
+# The operating system releases the lock (flock) on this file however the process ends, so a file
+# left by a killed process is harmless. gs:// and some network file systems have no locks.
 LOCK_FILE = "writing.lock"
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -24,8 +24,8 @@ _Result = TypeVar("_Result")
 
 @contextlib.contextmanager
 def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> Iterator[None]:
-    """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
-    `name` is the lock file's, `flag` the one that names the folder, for messages.
+    """Locks a folder while the context lasts. Creates the folder, and removes it if it stays empty.
+    `name` is the name of the lock file; `flag` is the flag for the folder, used in messages.
 
     A lock that another process holds is a UserError that names the process. A file in the folder's
     place is a UserError, too.
@@ -39,18 +39,18 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # Somebody has removed the folder.
+            with contextlib.suppress(OSError):  # The folder may have been removed.
                 os.remove(path)
             if is_new:
-                with contextlib.suppress(OSError):  # It is not empty.
+                with contextlib.suppress(OSError):  # The folder may not be empty.
                     os.rmdir(folder)
 
 
 def locks(
     argument: str,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """A decorator of functions that write a folder, their argument of this name: it is locked while
-    they run.
+    """A decorator for functions that write to a folder. It locks the folder, which is the function
+    argument with the name `argument`, while they run.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
@@ -72,10 +72,10 @@ def _opened(folder: str, path: str, flag: str) -> IO[str]:
     while True:
         _make(folder, flag)
         with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
-            # Not "w", which would empty the file, with the name of a holder, before it is locked.
+            # Not "w", which would erase the holder's name before the file is locked.
             file = stack.enter_context(open(path, "a+"))
             _lock(file, folder, flag)
-            # Otherwise the locked file is not the one of that name: its last holder removed it.
+            # If they differ, the previous holder has removed the file that is locked here.
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                 stack.pop_all()
                 return file
@@ -90,14 +90,14 @@ def _make(folder: str, flag: str) -> None:
         while not os.path.lexists(file):
             file = os.path.dirname(file)
         if os.path.isdir(file):
-            raise  # The system says it better.
+            raise  # The system's message is clearer.
         is_above = "" if file == folder else f": {file}"
         what = "a file" if os.path.exists(file) else "a link to nothing"
         raise UserError(f"{flag}={folder}{is_above} is {what}. Name a folder.") from None
 
 
 def _lock(file: IO[str], folder: str, flag: str) -> None:
-    """Locks the file; raises UserError with the holder's name."""
+    """Locks the file; raises UserError with the holder's name if it is locked already."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -116,7 +116,7 @@ def _lock(file: IO[str], folder: str, flag: str) -> None:
 
 
 def _write_holder(file: IO[str]) -> None:
-    """Writes into the lock's file who holds the lock."""
+    """Writes the process that holds the lock into the lock file."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     file.truncate(0)
     file.write(f"process {os.getpid()} on {socket.gethostname()}, started {now}\n")

@@ -1,4 +1,4 @@
-"""JSON that tells whether it, and files next to it, are still what was written.
+"""JSON files with hashes that show whether they, and files next to them, were changed.
 
 {"task": "span", "sha256": {"all other entries": "8f14...", "spiece.model": "73ab..."}}
 
@@ -22,16 +22,16 @@ _OWN = "all other entries"
 
 
 class Sealed(NamedTuple):
-    """A JSON object that was read, and the hashes in it."""
+    """A JSON object that was read, with the hashes in it."""
 
     path: str
-    values: dict[str, Any]  # All entries but the hashes.
-    hashes: dict[str, str]  # The files' by name; empty where an earlier version wrote it.
+    values: dict[str, Any]  # All entries except the hashes.
+    hashes: dict[str, str]  # Hashes of files by name; empty if an earlier version wrote the JSON.
 
     def check(self, folder: str, names: Iterable[str], advice: str) -> None:
-        """Compares files of a folder with their hashes; files without a hash are left out. The
-        first that is missing or was changed is a UserError. `advice` is a sentence that says what
-        to do with a damaged file.
+        """Compares files of a folder with their hashes; files without a hash are skipped. The first
+        missing or changed file is a UserError. `advice` is a sentence that says what to do with a
+        damaged file.
         """
         for name in names:
             if name not in self.hashes:
@@ -47,23 +47,23 @@ class Sealed(NamedTuple):
 
 
 def seal(values: Mapping[str, Any], hashes: Mapping[str, str]) -> dict[str, Any]:
-    """The entries of a JSON file, with their own hash and the hashes of other files."""
+    """The entries of a JSON file, extended by their own hash and the hashes of other files."""
     return {**values, KEY: {_OWN: _hash(values), **hashes}}
 
 
 def hashes_of(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files by name, which is relative to the folder."""
+    """Maps the names of files, which are relative to the folder, to their SHA-256."""
     return {name: atomic_files.file_sha256(os.path.join(folder, name)) for name in sorted(names)}
 
 
 def read(path: str, advice: str) -> Sealed:
-    """Reads what `seal` made, or a JSON object of an earlier version; one that is damaged is a
-    UserError. `advice` is a sentence that says what to do then.
+    """Reads the JSON that `seal` made, or a JSON object of an earlier version. A damaged one is a
+    UserError. `advice` is a sentence that says what to do in that case.
     """
     if storage.is_folder(path):
         raise UserError(f"{path} should be a file and is a folder. {advice}")
     try:
-        # Earlier versions wrote numbers that JSON does not have.
+        # Earlier versions wrote numbers that JSON does not support, such as NaN.
         values = json.loads(storage.read_bytes(path), parse_constant=lambda name: None)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged: it is not JSON ({error}). {advice}") from None
@@ -81,13 +81,13 @@ def read(path: str, advice: str) -> Sealed:
 
 
 def _is_own(values: Mapping[str, Any], hashes: Any) -> bool:
-    """Whether JSON is what was written; hashes: its entry KEY, None where it has none."""
+    """Whether JSON is unchanged; `hashes` is its entry KEY, or None if it has none."""
     if hashes is None:  # Written by an earlier version, unless the name KEY itself was damaged.
         return not any(isinstance(value, dict) and _OWN in value for value in values.values())
     return isinstance(hashes, dict) and hashes.get(_OWN) == _hash(values)
 
 
 def _hash(values: Mapping[str, Any]) -> str:
-    """Hexadecimal SHA-256 of JSON, whatever the order of its entries."""
-    as_read = json.loads(json.dumps(values))  # Tuples are lists there, and all keys are text.
+    """Hexadecimal SHA-256 of JSON, independent of the order of its entries."""
+    as_read = json.loads(json.dumps(values))  # Makes tuples lists and keys strings.
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode("utf-8")).hexdigest()

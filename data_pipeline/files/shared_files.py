@@ -17,8 +17,8 @@ def shared_folder(name: str) -> Path | None:
 
 
 def recipe(path: str) -> str:
-    """The flag file of a name, "finetune_mrpc" or "configs/finetune_mrpc.flags", if it is a recipe;
-    else the path as it is.
+    """The path of a recipe's flag file, given "finetune_mrpc" or "configs/finetune_mrpc.flags";
+    any other path is returned as it is.
     """
     folder = shared_folder(RECIPES)
     name = path.removeprefix(f"{RECIPES}/").removesuffix(".flags")
@@ -27,6 +27,6 @@ def recipe(path: str) -> str:
 
 
 def example(name: str) -> str:
-    """The path of a file of the examples: "tickets/dev.tsv"; where there is none, the name."""
+    """The path of an example file such as "tickets/dev.tsv"; the name itself if there is none."""
     folder = shared_folder(TICKETS)
     return str(folder.parent / name) if folder else name

@@ -1,4 +1,4 @@
-"""Files on a disk, or on whatever TensorFlow reaches by a scheme such as gs://."""
+"""Files on a disk, or on remote storage that TensorFlow supports by a scheme such as gs://."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def is_remote(path: str) -> bool:
 
 
 def check_reachable(path: str) -> None:
-    """Raises UserError for a path under a file, or whose scheme TensorFlow has no file system for,
-    and OpError for a storage that does not answer.
+    """Raises UserError for a path below a file or with a scheme that TensorFlow does not support,
+    and OpError if the storage does not answer.
     """
     if not is_remote(path):
         above = os.path.dirname(path)
@@ -33,7 +33,7 @@ def check_reachable(path: str) -> None:
         if os.path.isfile(above):
             raise UserError(f"{above} is a file, so that nothing is under it. Name another path.")
         return
-    # Asked first: without a network, a lookup would only say that there is no such folder.
+    # Checked first: without a network, a lookup would only report that there is no such folder.
     scheme = path.partition("://")[0]
     if scheme in _gfile().get_registered_schemes():
         _ask(path)
@@ -50,8 +50,8 @@ def check_reachable(path: str) -> None:
 
 
 def _ask(path: str) -> None:
-    """Asks a storage for a path; an error where it gives one, or no answer for a minute."""
-    # By itself, TensorFlow tries again for many minutes, at each of its calls.
+    """Looks up a remote path; raises its error, or UserError after a minute without an answer."""
+    # Without a limit, TensorFlow retries each call for many minutes.
     errors: list[Exception] = []
 
     def ask() -> None:
@@ -73,8 +73,8 @@ def _ask(path: str) -> None:
 
 
 def _gfile() -> Any:
-    # Imported for remote files only, so that processes that make data start in a fraction of a
-    # second and stay small.
+    # TensorFlow is imported for remote files only, so that processes that make data start fast and
+    # take little memory.
     from tensorflow.io import gfile
 
     return gfile
@@ -107,7 +107,7 @@ def size(path: str) -> int:
 
 
 def sizes(paths: Sequence[str]) -> list[int]:
-    """Bytes of each file; remote ones are asked for side by side, as every answer takes a while."""
+    """Bytes of each file; remote files are queried in parallel, since each answer takes a while."""
     if not any(map(is_remote, paths)):
         return list(map(size, paths))
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
@@ -115,23 +115,23 @@ def sizes(paths: Sequence[str]) -> list[int]:
 
 
 def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
-    """Bytes of files in a folder by name, without those that are missing."""
+    """Maps names of files in a folder to their sizes in bytes; missing files are left out."""
     if not is_remote(folder):
         with os.scandir(folder or ".") as entries:
             found = {entry.name: entry for entry in entries if entry.is_file()}
         return {name: found[name].stat().st_size for name in names if name in found}
-    # One listing says which exist, so that thousands of files take seconds.
+    # A single listing shows which files exist, so that thousands of them take only seconds.
     present = set(names_in(folder))
     names = [name for name in names if name in present]
     return dict(zip(names, sizes([os.path.join(folder, name) for name in names])))
 
 
 def match(pattern: str) -> list[str]:
-    """Files and folders that match a pattern with * and ?, sorted; ** stands for any folders, but
-    on remote storage it is a UserError.
+    """Files and folders that match a pattern with * and ?, sorted. ** matches folders at any depth;
+    it is a UserError on remote storage.
 
-    Names that exist are not patterns: the file "a[1].txt" is the only match of "a[1].txt", and
-    "a[1]/*.txt" is looked for in the folder "a[1]".
+    An existing path is not a pattern: the file "a[1].txt" is the only match of "a[1].txt", and
+    "a[1]/*.txt" is searched in the folder "a[1]".
     """
     if is_remote(pattern) and "**" in pattern:
         raise UserError(f"{pattern}: ** is for local files. Name a pattern for each level.")
@@ -151,7 +151,7 @@ def names_in(folder: str) -> list[str]:
     if not exists(folder):
         return []
     names = _gfile().listdir(folder) if is_remote(folder) else os.listdir(folder)
-    # TensorFlow ends the names of folders in a bucket with a slash.
+    # TensorFlow adds a slash to the names of folders in a bucket.
     return sorted(name.rstrip("/") for name in names)
 
 
@@ -161,7 +161,7 @@ def make_folder(path: str) -> None:
 
 
 def rename(old: str, new: str) -> None:
-    """Gives a file another name, in place of a file that has it."""
+    """Renames a file, replacing any file of the new name."""
     _gfile().rename(old, new, overwrite=True) if is_remote(old) else os.replace(old, new)
 
 

@@ -1,1 +1,1 @@
-"""The files of tasks to model inputs and batches."""
+"""Converts the files of fine-tuning tasks to model inputs and batches."""

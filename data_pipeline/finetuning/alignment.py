@@ -1,7 +1,7 @@
-"""Pieces of a text, each with the characters of the original text that it was made of.
+"""Pieces of a text, each with the span of the original text that it was made from.
 
-An answer is a span of pieces to the model and a part of the original text to everybody else. In
-between the text was normalized: ligatures became letters, accents went away, letters were lowered.
+The model predicts an answer as a span of pieces, but users need a part of the original text. The
+text in between was normalized: ligatures became letters, accents were dropped, case was lowered.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from data_pipeline.tokenizers.wordpiece import CONTINUATION, WordPieceTokenizer,
 class AlignedPieces(NamedTuple):
     """Pieces with their places: "Ça va" -> ids of "▁ca", "▁va", starts [0, 2], ends [1, 4].
 
-    A piece of SentencePiece that starts a word starts at the space before it. A word mark alone
-    that stands for no character has an end before its start.
+    A SentencePiece piece that starts a word includes the space before it. A lone word mark that
+    stands for no character has an end before its start.
 
     Attributes:
-      ids: int32 [T], equal to the tokenizer's `encode`.
+      ids: int32 [T], the result of the tokenizer's `encode`.
       starts: int32 [T], place of the first character of each piece.
       ends: int32 [T], place of the last character of each piece.
     """
@@ -36,12 +36,11 @@ class AlignedPieces(NamedTuple):
     ends: np.ndarray
 
 
-# google-research/albert recovers the way back by a longest common subsequence, anew for every
-# question, and drops questions where too little is common (Korean, for one). Here each step keeps
-# the places that its characters came from: linear in the length of the text, and nothing is
-# dropped.
+# google-research/albert maps back by a longest common subsequence, computed for every question, and
+# drops questions where too little is in common (for example Korean). Here each step keeps the
+# original places of its characters, in linear time, and no question is dropped.
 class _Traced(NamedTuple):
-    """A text made of another, with the first and last place that each character was made of."""
+    """A derived text, with the first and last original place of each of its characters."""
 
     text: str
     firsts: list[int]
@@ -49,7 +48,7 @@ class _Traced(NamedTuple):
 
 
 def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
-    """The pieces of a text, and where each is found in it."""
+    """The pieces of a text, with the place of each."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         found = _sentencepiece_places(tokenizer, text)
     else:
@@ -60,14 +59,14 @@ def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _size_normalized(character: str, lower: bool, strip_accents: bool) -> int:
-    """Characters that one character, no white space, becomes: "ﬁ" -> 2, a combining accent -> 0."""
-    # Each character may be counted alone: neighbors decide which sigma a letter becomes, never how
-    # many letters.
+    """Length of a normalized non-whitespace character: "ﬁ" -> 2, a combining accent -> 0."""
+    # Characters can be counted separately: neighbors may decide which sigma a letter becomes, but
+    # never the number of letters.
     return len(normalize(character, lower, strip_accents=strip_accents))
 
 
 def _trace_normalization(text: str, settings: TokenizerSettings) -> _Traced:
-    """`normalize` with places: " Ça  ﬁn" -> "ca fin", firsts = lasts = [1, 2, 3, 5, 5, 6]."""
+    """`normalize`, with places: " Ça  ﬁn" -> "ca fin", firsts = lasts = [1, 2, 3, 5, 5, 6]."""
     lower, strips = settings.lower, bool(settings.strip_accents)
     firsts: list[int] = []
     lasts: list[int] = []
@@ -82,7 +81,7 @@ def _trace_normalization(text: str, settings: TokenizerSettings) -> _Traced:
         if text[place].isspace():
             while end < length and text[end].isspace():
                 end += 1
-            # White space at either end of the text goes away, a run inside is one space.
+            # Whitespace at either end of the text is dropped; a run inside becomes one space.
             if place and end < length:
                 add(*_space_places(text, place, end))
         elif settings.join_quotes and text[place : place + 2] in ("``", "''"):
@@ -95,9 +94,9 @@ def _trace_normalization(text: str, settings: TokenizerSettings) -> _Traced:
 
 
 def _space_places(text: str, start: int, end: int) -> tuple[int, int]:
-    """First and last place that the space stands for that white space becomes."""
-    # The reference finds the space itself if there is one ("\n \t": the one in the middle; spaces
-    # of other widths are spaces, too), and what lies between the neighbors otherwise.
+    """First and last place of the text that the single space for a run of whitespace stands for."""
+    # As in the reference, this is an actual space if there is one ("\n \t": the middle one; spaces
+    # of other widths count, too), and otherwise the whole run.
     for place in range(start, end):
         if unicodedata.normalize("NFKD", text[place]) == " ":
             return place, place
@@ -109,12 +108,12 @@ def _sentencepiece_places(
 ) -> list[tuple[int, int, int]]:
     """Id, start and end of each piece."""
     traced = _trace_normalization(text, tokenizer.settings)
-    # Where nothing precedes a piece, as before the word mark of the first word, the text starts.
+    # If nothing precedes a piece, as for the first word's word mark, the start of the text is used.
     firsts = [*traced.firsts, len(text)]
-    lasts = [*traced.lasts, -1]  # lasts[-1], before the first character.
+    lasts = [*traced.lasts, -1]  # lasts[-1] is the place before the first character.
     found: list[tuple[int, int, int]] = []
-    # SentencePiece says itself which characters a piece was made of: it normalizes once more
-    # (NFKC, which composes Hangul again), and marks a beginning that no space stands for.
+    # SentencePiece has to return the characters of each piece, because it normalizes again (NFKC,
+    # which composes Hangul) and adds a word mark at the beginning, where there is no space.
     pieces = tokenizer.processor.encode(traced.text, out_type="immutable_proto").pieces
     for piece in pieces:
         places = _places_of(piece, traced.text)
@@ -130,11 +129,11 @@ def _sentencepiece_places(
 def _places_of(piece, text: str) -> Sequence[int]:
     """Places of the characters of a piece, without those that SentencePiece dropped."""
     places = range(piece.begin, piece.end)
-    if piece.surface.isprintable():  # Nearly all, in which nothing is invisible.
+    if piece.surface.isprintable():  # Nearly all pieces: they have no invisible characters.
         return places
-    # Of "\ufeff 47" the last three places stay: with an invisible control or format character,
-    # an answer would not equal the gold answer. Where a word mark has no space, SentencePiece made
-    # it of such a character (U+200B), and all stay.
+    # Of "\ufeff 47" the last three places are kept: with an invisible control or format character,
+    # an answer would not equal the gold answer. If a word mark has no space, SentencePiece made it
+    # from such a character (U+200B), and all places are kept.
     kept = [
         place
         for place in places
@@ -145,14 +144,14 @@ def _places_of(piece, text: str) -> Sequence[int]:
 
 
 def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges (first, behind the last) of the parts of a piece; one range if it is not split.
+    """Ranges (first, last + 1) of the parts of a piece; a single range if it is not split.
 
-    The piece "▁2010," at [4, 10), split to "▁20", "10", ",": [4, 7), [7, 9), [9, 10). The piece
-    "000," at [4, 8), split to "▁", "000", ",": the word mark, which the text does not have, is at
+    The piece "▁2010," at [4, 10), split into "▁20", "10", ",": [4, 7), [7, 9), [9, 10). The piece
+    "000," at [4, 8), split into "▁", "000", ",": the word mark, which is not in the text, is at
     [4, 4).
     """
     sizes = [len(part) for part in parts]
-    # The word mark has no place, one, or several invisible ones.
+    # The word mark has no place, one place, or several invisible ones.
     sizes[0] = max(sizes[0] + len(places) - sum(sizes), 0)
     begin = 0
     for size in sizes:
@@ -164,7 +163,7 @@ def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator
 
 @functools.lru_cache(maxsize=1 << 16)
 def _size_of_words(character: str, lower: bool, strip_accents: bool) -> int:
-    """Characters that one character becomes in the words of `split_words`; white space is none."""
+    """Number of characters that a character becomes in `split_words`; 0 for whitespace."""
     return sum(map(len, split_words(character, lower, strip_accents)))
 
 
@@ -188,10 +187,10 @@ def _wordpiece_places(tokenizer: WordPieceTokenizer, text: str) -> list[tuple[in
 
 
 def piece_range(pieces: AlignedPieces, start: int, end: int) -> tuple[int, int]:
-    """First and last piece of the characters from `start` to `end`, both included.
+    """First and last piece of the characters from `start` to `end`, both inclusive.
 
-    A character that became no piece, such as a combining accent, is left out at either side; the
-    first is greater than the last if nothing is left.
+    Characters without a piece, such as a combining accent, are dropped at either side; the first is
+    greater than the last if nothing is left.
     """
     first = int(np.searchsorted(pieces.ends, start, "left"))
     last = int(np.searchsorted(pieces.starts, end, "right")) - 1

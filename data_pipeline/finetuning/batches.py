@@ -1,7 +1,7 @@
-"""Batches of examples: of like lengths in a random order for training, one pass for evaluation.
+"""Batches of examples: of similar lengths in random order for training, one pass for evaluation.
 
-Rows are made a model's inputs when their batch comes, and are padded to the longest of it. The
-order is a function of (seed, epoch), so that a run can be continued at any batch.
+Rows are converted to model inputs batch by batch, and padded to the longest row of the batch. The
+order is a function of (seed, epoch), so that a run can resume at any batch.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import tensorflow as tf
 from data_pipeline.records.batches import check_batch, host_rows, with_options
 from data_pipeline.records.python_calls import until_exit
 
-# Lengths of batches are multiples of it: few different shapes, for which XLA compiles anew.
+# Lengths of batches are multiples of it, to limit the number of shapes that XLA compiles.
 _LENGTH_STEP = 32
 _ROWS_OF_A_MEAN = 1000
-# Batches among whose rows those of like lengths are put together.
+# Number of batches whose rows are sorted by length together.
 LENGTH_WINDOW = 64
 Source = TypeVar("Source")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Features(Generic[Source]):
-    """N rows of a model's inputs. A row is an example, in SQuAD a window of one.
+    """N rows of model inputs. A row is an example, or in SQuAD a window.
 
     Attributes:
       source: what the rows were made from, such as a list of examples, or `Windows`.
-      inputs: (numbers of rows int64 [B], length L) -> the model's inputs by name, [B, L] or
-        [B, C, L], and what is to be learned from each piece, if anything.
-      lengths: int64 [N], pieces of each row, in its longest sequence where it has several.
+      inputs: (numbers of rows int64 [B], length L) -> the model inputs by name, [B, L] or
+        [B, C, L], and the targets of each piece, if there are any.
+      lengths: int64 [N], number of pieces of each row, in its longest sequence if it has several.
       max_seq_length: S; no row is longer.
-      targets: what is to be learned from each row by name, [N]; empty where it is not known.
-      content: arrays by name that all of the above follow from, to be recognized again by.
+      targets: the targets of each row by name, [N]; empty if they are unknown.
+      content: arrays by name that determine all of the above, used to identify the data.
       sequence_outputs: names of the model's outputs that have an axis of pieces, [B, L, ...].
     """
 
@@ -52,18 +52,18 @@ class Features(Generic[Source]):
         return len(self.lengths)
 
     def mean_tokens(self) -> float:
-        """The tokens of a row without padding, of all its sequences, in the mean of 1,000 rows."""
+        """Mean number of tokens per row (all its sequences, without padding), from 1,000 rows."""
         rows = np.unique(np.linspace(0, len(self) - 1, _ROWS_OF_A_MEAN).astype(np.int64))
         return float(self.inputs(rows, self.max_seq_length)["input_mask"].sum() / len(rows))
 
     def batch(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """Inputs and targets of the rows int64 [B]; a row of -1 only fills the batch.
 
-        They are padded to `length`, at least that of the longest row. Two more arrays:
+        They are padded to `length`, at least that of the longest row. Two arrays are added:
         `row_numbers` int64 [B], and `example_weights` float32 [B], 0 for filling rows.
         """
         is_real = rows >= 0
-        # The shortest row fills: any other may be longer than L.
+        # Filling rows use the shortest row: others may be longer than L.
         taken = rows if is_real.all() else np.where(is_real, rows, np.argmin(self.lengths))
         return {
             **self.inputs(taken, length),
@@ -74,23 +74,23 @@ class Features(Generic[Source]):
 
 
 def padded_length(longest: int, max_seq_length: int) -> int:
-    """The length of a batch, a multiple of 32 or S: 33 -> 64, of S = 50 -> 50."""
+    """The length of a batch, a multiple of 32, or S: 33 -> 64; for S = 50, 33 -> 50."""
     return min(-(-longest // _LENGTH_STEP) * _LENGTH_STEP, max_seq_length)
 
 
 def draw_order(size: int, *key: int) -> np.ndarray:
     """int64 [size], a random order of 0 to size - 1 that depends on the arguments only."""
     seed = np.random.SeedSequence([number % (1 << 63) for number in key])
-    # The bits that Philox draws are the same in every version of NumPy, with any of which a run has
-    # to resume; the numbers of `permutation` need not be.
+    # A run may resume with another version of NumPy. Philox draws the same bits in all versions;
+    # NumPy's `permutation` does not guarantee this.
     return np.argsort(np.random.Philox(seed).random_raw(size), kind="stable")
 
 
 class TrainingOrder:
-    """The rows of each batch of an endless training.
+    """The rows of each batch in training without end.
 
-    Every epoch has each row once. Batches run across the ends of epochs. Rows are in random order;
-    then those of some 64 batches are sorted by length, cut into batches, and the batches shuffled:
+    Every epoch has each row once. Batches cross the ends of epochs. Rows are put in random order;
+    those of 64 batches at a time are sorted by length and cut into batches, which are shuffled:
 
         lengths 9 2 8 1 7 3, batches of 2 -> 1 2 | 3 7 | 8 9 -> 8 9 | 1 2 | 3 7
     """
@@ -104,7 +104,7 @@ class TrainingOrder:
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
 
     def rows(self, step: int) -> np.ndarray:
-        """int64 [B], the rows of a batch, counted from 0."""
+        """int64 [B], the rows of the batch with number `step`, from 0."""
         positions = step * self._batch_size + np.arange(self._batch_size)
         epochs, places = np.divmod(positions, len(self._lengths))
         parts = [self._epoch(int(epoch))[places[epochs == epoch]] for epoch in np.unique(epochs)]
@@ -116,7 +116,7 @@ class TrainingOrder:
         order = draw_order(len(self._lengths), self._seed, number)
         if self._window == 1:
             return order
-        # The first rows belong to the batch that the epoch before began.
+        # The first rows complete the last batch of the previous epoch.
         head = min(-number * len(order) % size, len(order))
         parts = [order[:head]]
         for start in range(head, len(order), size * self._window):
@@ -131,7 +131,7 @@ class TrainingOrder:
 
 def evaluation_rows(lengths: np.ndarray, batch_size: int) -> np.ndarray:
     """int64 [batches, B], every row once, the longest first; -1 fills the last batch."""
-    # A batch that does not fit into memory fails at once, not at the end.
+    # Longest first, so that a batch that does not fit into memory fails at once.
     order = np.argsort(-lengths, kind="stable")
     filler = np.full(-len(order) % batch_size, -1)
     return np.concatenate([order, filler]).reshape(-1, batch_size)
@@ -148,12 +148,12 @@ def finetuning_dataset(
     static_shapes: bool = False,
     length_window: int = LENGTH_WINDOW,
 ) -> tf.data.Dataset:
-    """Batches of a model's inputs and targets, dicts of arrays [B, ...]; see `Features.batch`.
+    """Batches of model inputs and targets, dicts of arrays [B, ...]; see `Features.batch`.
 
     Args:
-      training: endless, see `TrainingOrder`; otherwise one pass, see `evaluation_rows`.
+      training: infinite batches, see `TrainingOrder`; otherwise one pass, see `evaluation_rows`.
       start_step: number of batches already used; the first batch is the one after them.
-      input_context: number of this host among several, which gets its part of each global batch.
+      input_context: identifies this host among several; it gets its part of each global batch.
       static_shapes: all batches have the length S; otherwise their `padded_length`.
     """
     check_batch(global_batch_size, start_step)
@@ -170,7 +170,7 @@ def finetuning_dataset(
         rows = rows_of(int(step))
         length = features.max_seq_length
         if not static_shapes:
-            # Of the whole batch: all hosts and replicas have one length.
+            # The length of the global batch, so that all hosts and replicas have the same length.
             length = padded_length(int(features.lengths[rows[rows >= 0]].max()), length)
         return list(features.batch(rows[first:end], length).values())
 

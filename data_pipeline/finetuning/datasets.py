@@ -15,9 +15,9 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
 
-# What TensorFlow Datasets and Hugging Face's have in place of a label that is not known.
+# The value of unknown labels in TensorFlow Datasets and Hugging Face's datasets.
 _UNKNOWN = -1
-# tf.data.INFINITE_CARDINALITY, without importing TensorFlow for lists of dicts.
+# tf.data.INFINITE_CARDINALITY; TensorFlow is not imported for lists of dicts.
 _INFINITE = -1
 
 
@@ -32,27 +32,27 @@ def read_dataset(
     is_regression: bool = False,
     multi_label: bool = False,
 ) -> Split[TextExample]:
-    """The examples of a tf.data.Dataset or an iterable of dicts, one a text or a pair of texts.
+    """Reads a tf.data.Dataset or an iterable of dicts; each example is a text or a pair of texts.
 
         {"text": b"fine", "label": 1} -> text_a "fine", label "1", or class_names[1] if given
 
     Args:
-      data: its elements are dicts of scalars: strings or UTF-8 bytes, and numbers or strings as
-        labels. It ends, and is not in batches.
+      data: finite and not batched. Elements are dicts of scalars: strings or UTF-8 bytes as texts,
+        numbers or strings as labels.
       split: name of the split, such as "train".
       text: name of the column of the (first) text.
       pair: name of the column of the second text, or None.
-      label: name of the column of the label, or None where there is none.
-      class_names: names of the classes in order, of labels that are numbers from 0; None: a whole
-        number is a name, 1 -> "1". A label of -1 is not known.
-      is_regression: labels are numbers and stay so, 1 -> 1.0.
+      label: name of the column of the label, or None if there is none.
+      class_names: names of the classes in order, for labels that are numbers from 0; None: an
+        integer is used as a name, 1 -> "1". A label of -1 is unknown.
+      is_regression: labels are numbers and are kept as such, 1 -> 1.0.
       multi_label: an example has a list of labels, ["a", "b"] or [], instead of one.
 
     Returns:
       The examples in the order of `data`; an example's guid is its number from 1.
 
     Raises:
-      UserError: `data` has another form, or an element is wrong, with its number.
+      UserError: `data` has another form, or an element, which is named by its number, is invalid.
     """
     source = f"{split} dataset"
 
@@ -89,7 +89,7 @@ def read_dataset(
 
 
 def _elements(data: Any, source: str) -> Iterator[Any]:
-    """The elements of an iterable or, as NumPy's, of a tf.data.Dataset."""
+    """The elements of an iterable, or of a tf.data.Dataset as NumPy values."""
     if hasattr(data, "as_numpy_iterator"):
         if data.cardinality() == _INFINITE:
             raise UserError(f"The {source} has no end. Leave out `repeat`, or `take` some of it.")
@@ -103,7 +103,7 @@ def _elements(data: Any, source: str) -> Iterator[Any]:
 
 
 def _column(element: Mapping[str, Any], name: str, place: str) -> Any:
-    """The scalar in a column, as one of Python's or as a NumPy scalar's value."""
+    """The scalar in a column, as a Python value."""
     if name not in element:
         raise UserError(
             f"{place}: no column {name!r}; the columns are {', '.join(map(str, element)):.200}. "
@@ -136,7 +136,7 @@ def _labels(
     element: Mapping[str, Any], name: str, class_names: Sequence[str] | None, place: str
 ) -> tuple[str, ...]:
     """The labels of an example that may have several."""
-    # `_column` refuses lists: it is called for its error about a missing column alone.
+    # `_column` rejects lists: it is called only for its error about a missing column.
     values = element[name] if name in element else _column(element, name, place)
     if not isinstance(values, (np.ndarray, list, tuple)) or np.ndim(values) != 1:
         raise UserError(

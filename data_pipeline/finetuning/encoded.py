@@ -1,4 +1,4 @@
-"""Pieces of many examples without padding, and the padded inputs of a model made of them."""
+"""Pieces of many examples without padding, and padded model inputs made from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Slices(NamedTuple):
     """The pieces of N texts: those of text n are ids[starts[n] : starts[n] + lengths[n]].
 
     Attributes:
-      ids: int32, all pieces; texts that are equal have the same place in it.
+      ids: int32, all pieces; equal texts share the same place in it.
       starts, lengths: int64 [N].
     """
 
@@ -28,11 +28,11 @@ class Slices(NamedTuple):
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
-    """The pieces of texts, each of which is tokenized once, however often it comes.
+    """The pieces of texts; each distinct text is tokenized only once.
 
     ["a b", "c", "a b"] -> ids [5, 9, 7], starts [0, 2, 0], lengths [2, 1, 2].
     """
-    # A passage of RACE comes with three or four questions, a premise of MNLI with three hypotheses.
+    # A passage of RACE has three or four questions, a premise of MNLI three hypotheses.
     numbers: dict[str, int] = {}
     places = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
     encoded = tokenizer.encode_flat(list(numbers))
@@ -41,25 +41,25 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
 
 
 def slice_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Indices of the elements of N slices, one after the other: [7, 0], [2, 3] -> 7, 8, 0, 1, 2."""
+    """Concatenated indices of the elements of N slices: [7, 0], [2, 3] -> 7, 8, 0, 1, 2."""
     ends = np.cumsum(lengths)
     return np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
 
 
-# A table [N, S] of GLUE's larger tasks at S = 512 has 2.5 GB, of which nine tenths are padding. So
-# examples are kept one after the other, and rows are padded when a batch is made.
+# For GLUE's larger tasks, a table [N, S] with S = 512 would take 2.5 GB, nine tenths of it padding.
+# So examples are concatenated, and rows are padded when a batch is made.
 @dataclasses.dataclass(frozen=True)
 class EncodedExamples:
-    """Examples as pieces, [CLS] A [SEP] or [CLS] A [SEP] B [SEP], one after the other.
+    """Examples as concatenated pieces, [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-    With C choices an example is C such sequences, and there are R = N * C of them; otherwise R = N.
+    With C choices, an example has C such sequences, and R = N * C; otherwise R = N.
 
     Attributes:
       ids: int32 [T], the pieces of all sequences.
-      lengths: int64 [R], pieces of each sequence.
-      first_lengths: int64 [R], pieces of its first segment, [CLS] and [SEP] included.
+      lengths: int64 [R], number of pieces of each sequence.
+      first_lengths: int64 [R], number of pieces of its first segment, including [CLS] and [SEP].
       max_seq_length: S; no sequence is longer.
-      num_choices: C; None: an example is one sequence.
+      num_choices: C; None if an example is one sequence.
     """
 
     ids: np.ndarray
@@ -73,21 +73,21 @@ class EncodedExamples:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """int64 [R], the place of each sequence in `ids`."""
+        """int64 [R], the index of each sequence's first piece in `ids`."""
         return np.cumsum(self.lengths) - self.lengths
 
     @functools.cached_property
     def longest(self) -> np.ndarray:
-        """int64 [N], pieces of the longest sequence of each example."""
+        """int64 [N], number of pieces of the longest sequence of each example."""
         return self.lengths.reshape(len(self), -1).max(axis=1)
 
     def inputs(
         self, examples: np.ndarray | None = None, length: int | None = None
     ) -> dict[str, np.ndarray]:
-        """A model's inputs of some examples (None: all), padded with zeros to L (None: S), which
-        none may exceed.
+        """Model inputs of some examples (None: all), padded with zeros to L (None: S); none of them
+        may be longer.
 
-        Gives input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
+        Returns input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
         """
         length = length or self.max_seq_length
         rows = np.arange(len(self)) if examples is None else np.asarray(examples, np.int64)
@@ -97,7 +97,7 @@ class EncodedExamples:
         lengths, positions = self.lengths[rows], np.arange(length)
         mask = positions < lengths[:, None]
         word_ids = np.zeros(mask.shape, np.int32)
-        # True places are filled in the order of rows, which is that of their pieces.
+        # Assignment by mask fills rows in order, which is also the order of the pieces.
         word_ids[mask] = self.ids[slice_indices(self._starts[rows], lengths)]
         type_ids = mask & (positions >= self.first_lengths[rows][:, None])
         arrays = {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": type_ids}
@@ -112,15 +112,15 @@ def join(
     max_seq_length: int,
     num_choices: int | None = None,
 ) -> EncodedExamples:
-    """Sequences of special pieces and texts that fit: 5 9 | 7 -> [CLS] 5 9 [SEP] 7 [SEP].
+    """Adds special pieces to texts that already fit: 5 9 | 7 -> [CLS] 5 9 [SEP] 7 [SEP].
 
-    `first` and `second` are R texts each; where `has_second`, bool [R], is False, a sequence ends
+    `first` and `second` are R texts each; if `has_second`, bool [R], is False, a sequence ends
     after its first [SEP].
     """
     first_lengths = first.lengths + 2
     lengths = first_lengths + np.where(has_second, second.lengths + 1, 0)
     starts = np.cumsum(lengths) - lengths
-    # What no text and no [CLS] overwrites is the end of a segment.
+    # All places that neither a text nor [CLS] overwrites are ends of segments.
     ids = np.full(lengths.sum(), tokenizer.sep_id, np.int32)
     ids[starts] = tokenizer.cls_id
     for text, start in ((first, starts + 1), (second, starts + first_lengths)):

@@ -1,7 +1,7 @@
-"""Examples of fine-tuning tasks: texts, and the label, value or option that is to be found.
+"""Examples of fine-tuning tasks: texts, and the label, value or option to predict.
 
-Readers (`glue`, `superglue`, `race`, `tsv`) make them of a benchmark's files, and `features` makes
-a model's inputs of them. Texts and labels are those of the file, character by character.
+Readers (`glue`, `superglue`, `race`, `tsv`) make them from a benchmark's files, and `features`
+turns them into model inputs. Texts and labels are kept exactly as in the file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class TextExample:
     """A text, or a pair of texts, with a label or a value.
 
     Attributes:
-      guid: name of the example, unique in its split: the file's own index, or "train-7".
+      guid: name of the example, unique in its split: the index in the file, or "train-7".
       text_a: the first text.
-      text_b: the second text; None: the task has none.
-      label: name of the class as the file has it; a number in a regression; names where there may
-        be several; None: not known.
+      text_b: the second text; None if the task has none.
+      label: name of the class as in the file; a number for a regression; a tuple of names if there
+        may be several; None if unknown.
       source: path of the file.
       line: line of the file, from 1.
     """
@@ -50,8 +50,8 @@ class ChoiceExample:
       context: the text that the question is about.
       question: a question, or a sentence with "_" where the option belongs.
       options: the C options.
-      label: index of the right option; None: not known.
-      group: part of the benchmark that is scored by itself, too ("middle", "high"); "": none.
+      label: index of the right option; None if unknown.
+      group: part of the benchmark that is also scored separately ("middle", "high"); "": none.
       source: path of the file.
       line: line of the file, from 1.
     """
@@ -75,7 +75,7 @@ Example = TypeVar("Example")
 
 
 def check_ids(examples: Iterable[Any]) -> None:
-    """Raises UserError where two examples of a split have one guid, with file and line of both."""
+    """Raises UserError if two examples of a split have the same guid; it names both places."""
     seen: dict[str, Any] = {}
     for example in examples:
         first = seen.setdefault(example.guid, example)
@@ -93,7 +93,7 @@ class Split(Generic[Example]):
     Attributes:
       name: "train", "dev", "test", "dev_matched", ...
       examples: at least one.
-      skipped_lines: numbers of the lines that hold no complete example and were left out.
+      skipped_lines: numbers of the lines that were skipped because they hold no complete example.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Split(Generic[Example]):
         return first.source
 
     def sha256(self) -> str:
-        """Hash of the examples, wherever their files are."""
+        """Hash of the examples, independent of the paths of their files."""
         first: Any = self.examples[0]
         names = [field.name for field in dataclasses.fields(first)]
         kept = [name for name in names if name not in ("source", "line")]
@@ -118,7 +118,7 @@ class Split(Generic[Example]):
 
     @property
     def note(self) -> str:
-        """A sentence about the lines that were left out, for people; "" when there are none."""
+        """A sentence for the user about skipped lines; "" if there are none."""
         if not self.skipped_lines:
             return ""
         lines = ", ".join(map(str, self.skipped_lines[:10]))
@@ -131,7 +131,7 @@ class Split(Generic[Example]):
 
 
 def sha256_of(records: Iterable[Any]) -> str:
-    """Hash of some objects that are told apart by their `repr`."""
+    """Hash of objects, which are identified by their `repr`."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(f"{record!r}\n".encode("utf-8", "surrogatepass"))

@@ -1,8 +1,8 @@
-"""Rows of a model's inputs as records, and back: the same batches, bit for bit.
+"""Writes and reads rows of model inputs as records; batches are the same, bit for bit.
 
-A record has the arrays of `Features.batch` by name, of one row: those with an axis of pieces
-without padding, one sequence after the other, and what is to be learned from the row. The manifest
-says of what shape they are, and what they are padded with.
+A record holds one row of the arrays of `Features.batch`, by name: arrays with an axis of pieces are
+stored without padding, their sequences concatenated, and so are the row's targets. The manifest
+describes their shapes and padding values.
 
     input_word_ids [2, 7, 3, 0], input_mask [1, 1, 1, 0], label_ids 1
     -> {"input_word_ids": [2, 7, 3], "input_mask": [1, 1, 1], "label_ids": [1]}
@@ -28,19 +28,19 @@ from data_pipeline.records.shards import write_shards
 
 _AT_ONCE = 1024
 _RECORDS_PER_FILE = 16_384
-_NOT_STORED = ("row_numbers", "example_weights")  # They are of a batch.
+_NOT_STORED = ("row_numbers", "example_weights")  # They belong to a batch.
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumn:
-    """An array of batches as the manifest describes it.
+    """An array in batches, as described in the manifest.
 
     Attributes:
-      name: of the array, and of the feature of a record.
+      name: name of the array, and of the feature in a record.
       dtype: "int32" or "float32".
-      shape: what stands between B and L, () or (C,); of an array [B, C] without pieces, (C,);
-        None: the array is [B].
-      fill: what stands after the last piece of a row; None: the array has no pieces.
+      shape: the axes between B and L, () or (C,); (C,) for an array [B, C] without pieces; None for
+        an array [B].
+      fill: the padding value after the last piece of a row; None if the array has no pieces.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RecordColumn:
 
     @property
     def has_pieces(self) -> bool:
-        """Whether the last axis of the array is one of pieces."""
+        """Whether the last axis of the array is an axis of pieces."""
         return self.shape is not None and self.fill is not None
 
     @property
@@ -61,14 +61,14 @@ class RecordColumn:
 
 
 def columns_of(features: Features) -> list[RecordColumn]:
-    """The arrays of the batches of N rows, in their order."""
+    """The arrays in the batches of N rows, in order."""
 
     def column(name: str, values: np.ndarray) -> RecordColumn:
         if values.ndim == 1:
             return RecordColumn(name, values.dtype.name, None)
         if name in features.targets:
             return RecordColumn(name, values.dtype.name, values.shape[1:], None)
-        # Its end is padding, unless all rows are of full length.
+        # The last value is padding, unless all rows have full length.
         return RecordColumn(name, values.dtype.name, values.shape[1:-1], values.flat[-1].item())
 
     shortest = features.batch(np.argmin(features.lengths)[None], features.max_seq_length)
@@ -76,7 +76,7 @@ def columns_of(features: Features) -> list[RecordColumn]:
 
 
 def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
-    """Writes N rows as TFRecord files; gives the manifest's fields that `read_features` needs."""
+    """Writes N rows as TFRecord files; returns the manifest fields that `read_features` needs."""
     columns = columns_of(features)
     files = list(write_shards(_frames(features, columns), folder, prefix, _RECORDS_PER_FILE))
     return {
@@ -88,7 +88,7 @@ def write_features(features: Features, folder: str, prefix: str) -> dict[str, An
 
 
 def _frames(features: Features, columns: Sequence[RecordColumn]) -> Iterator[bytes]:
-    """Rows in the bytes of a TFRecord file."""
+    """Yields each row as the bytes of a TFRecord frame."""
     for start in range(0, len(features), _AT_ONCE):
         rows = np.arange(start, min(start + _AT_ONCE, len(features)))
         lengths = features.lengths[rows]
@@ -107,19 +107,19 @@ def _frames(features: Features, columns: Sequence[RecordColumn]) -> Iterator[byt
 
 
 def _is_piece(lengths: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """bool [B, ..., L] of this shape, False where rows of these lengths are padded."""
+    """A bool mask [B, ..., L] of this shape, False for the padding of rows of these lengths."""
     mask = np.arange(shape[-1]) < lengths.reshape(-1, *[1] * (len(shape) - 1))
     return np.broadcast_to(mask, shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StoredRows:
-    """N rows as their records have them, without padding.
+    """N rows as stored in records, without padding.
 
     Attributes:
-      columns: those with an axis of pieces.
-      values: name -> the values of all rows, one after the other, in a small type.
-      lengths: int64 [N], pieces of a sequence of each row.
+      columns: the columns with an axis of pieces.
+      values: maps names to the concatenated values of all rows, in a small dtype.
+      lengths: int64 [N], number of pieces of one sequence of each row.
     """
 
     columns: Sequence[RecordColumn]
@@ -128,18 +128,18 @@ class StoredRows:
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """int64 [N], pieces before each row, of one sequence a row."""
+        """int64 [N], number of pieces before each row, for one sequence per row."""
         return np.cumsum(self.lengths) - self.lengths
 
     def inputs(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """The arrays of some rows, padded to L; see `Features.inputs`."""
+        """The arrays of the given rows, padded to L; see `Features.inputs`."""
         starts, lengths = self._starts[rows], self.lengths[rows]
         found = {}
         for column in self.columns:
             assert column.shape is not None
             shape, size = (len(rows), *column.shape, length), math.prod(column.shape)
             padded = np.full(shape, column.fill, column.dtype)
-            # True places are filled in the order of rows, which is that of their pieces.
+            # Assignment by mask fills rows in order, which is also the order of the pieces.
             padded[_is_piece(lengths, shape)] = self.values[column.name][
                 slice_indices(starts * size, lengths * size)
             ]
@@ -148,8 +148,8 @@ class StoredRows:
 
 
 def read_features(manifest: Mapping[str, Any]) -> Features[None]:
-    """The rows of a folder of records; they take a few bytes of memory for each piece. Records that
-    are not those of the manifest are a UserError.
+    """Reads the rows of a folder of records, which take a few bytes of memory per piece. Records
+    that do not match the manifest are a UserError.
     """
     columns = [
         RecordColumn(
@@ -186,19 +186,19 @@ def read_features(manifest: Mapping[str, Any]) -> Features[None]:
 def _read(
     paths: Sequence[str], columns: Sequence[RecordColumn]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Of each column the values of all rows, and how many of them each row has (int64 [N])."""
+    """For each column, the values of all rows, and the number of values per row (int64 [N])."""
     schema = [column.feature for column in columns]
     values: dict[str, list[np.ndarray]] = {column.name: [] for column in columns}
     sizes: dict[str, list[np.ndarray]] = {column.name: [] for column in columns}
     for records in tf.data.TFRecordDataset(list(paths)).batch(_AT_ONCE):
         for name, found in parse(schema, records).items():
             part = found.values.numpy()
-            if part.dtype != np.float32:  # Most are 0 and 1.
+            if part.dtype != np.float32:  # Most values are 0 and 1.
                 part = part.astype(np.min_scalar_type(part.max(initial=0)))
             values[name].append(part)
             sizes[name].append(found.row_lengths().numpy())
     return (
-        # Batches of a column may have different small types, of which the largest holds all.
+        # If the batches of a column have different small dtypes, the result has the largest.
         {name: np.concatenate(parts) for name, parts in values.items()},
         {name: np.concatenate(parts) for name, parts in sizes.items()},
     )

@@ -1,4 +1,4 @@
-"""Examples to a model's inputs and labels, as google-research/albert makes them.
+"""Converts examples to model inputs and labels, as google-research/albert does.
 
 read_glue("mrpc", "glue", "train").examples
 -> encode_texts(examples, tokenizer, 128).inputs()   input_word_ids ... int32 [N, 128]
@@ -22,13 +22,13 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 _MIN_LENGTH = 5  # [CLS], [SEP], [SEP] and two pieces of text.
 MAX_QA_LENGTH = 128
-# All of Unicode's characters that normalization writes as "_".
+# All Unicode characters that normalization maps to "_".
 LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
 
 
 @dataclasses.dataclass(frozen=True)
 class LengthSettings(Settings):
-    """The lengths of inputs in pieces; the last three concern some tasks only."""
+    """The lengths of inputs in pieces; the last three apply only to some tasks."""
 
     max_seq_length: int = setting(
         128,
@@ -56,7 +56,7 @@ class LengthSettings(Settings):
 
 
 def check_length(max_seq_length: int) -> None:
-    """Raises UserError for a length that has no room for two texts."""
+    """Raises UserError for a length without room for two texts."""
     if max_seq_length < _MIN_LENGTH:
         raise UserError(
             f"max_seq_length should be at least {_MIN_LENGTH}; received {max_seq_length}."
@@ -66,12 +66,12 @@ def check_length(max_seq_length: int) -> None:
 def kept_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of pairs that are cut to `limit` pieces together.
+    """Lengths of pairs after truncation to `limit` pieces in total.
 
     The longer text loses pieces at its end, B if both are equally long: 10 and 4 -> 5 and 4 for a
     limit of 9, 4 and 3 for 7.
     """
-    # B is never cut below half of the limit, nor below what A leaves; A gets the rest.
+    # B is not cut below half of the limit, nor below the room that A leaves; A gets the rest.
     keep_b = np.minimum(length_b, np.maximum(limit // 2, limit - length_a))
     return np.minimum(length_a, limit - keep_b), keep_b
 
@@ -79,9 +79,9 @@ def kept_lengths(
 def encode_texts(
     examples: Sequence[TextExample], tokenizer: Tokenizer, max_seq_length: int
 ) -> EncodedExamples:
-    """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]` of each example, cut to S pieces.
+    """Encodes each example as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, truncated to S pieces.
 
-    Where B has no piece, as an empty text, the example is a single text. An S below 5 is a
+    If B has no pieces, for example an empty text, the example is a single text. An S below 5 is a
     UserError.
     """
     check_length(max_seq_length)
@@ -100,12 +100,12 @@ def encode_texts(
 
 
 def fill_blank(question: str, option: str) -> str:
-    """A question with an option in place of its blank, or after it.
+    """A question with an option in place of its blank, or after the question.
 
     "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
     """
-    # As in the reference, each "_" of several is replaced by the whole option. Other low lines of
-    # Unicode are not "_" yet: text is normalized later.
+    # As in the reference, every "_" is replaced by the whole option. Text is not yet normalized, so
+    # other Unicode low lines are not "_" yet.
     question = question.translate(LOW_LINES)
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
@@ -116,12 +116,12 @@ def encode_choices(
     max_seq_length: int,
     max_qa_length: int | None = None,
 ) -> EncodedExamples:
-    """`[CLS] context [SEP] question and option [SEP]` of each option, cut to S pieces.
+    """Encodes each option as `[CLS] context [SEP] question and option [SEP]`, cut to S pieces.
 
     Args:
       examples: N examples, each with the same number of options.
       max_qa_length: most pieces of question and option together; None: 128 as in the reference, or
-        as many as S has room for.
+        fewer if S has no room for them.
     """
     if max_qa_length is None:
         max_qa_length = min(MAX_QA_LENGTH, max_seq_length - 4)
@@ -141,7 +141,7 @@ def encode_choices(
         fill_blank(example.question, option) for example in examples for option in example.options
     ]
     last = tokenize(tokenizer, answered)
-    # The last pieces are kept, not the first: the option is at the end or near it.
+    # The last pieces are kept, not the first, because the option is at or near the end.
     keep_last = np.minimum(last.lengths, max_qa_length)
     contexts = [example.context for example in examples for _ in example.options]
     first = tokenize(tokenizer, contexts)
@@ -156,7 +156,7 @@ def encode_choices(
 
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
-    """The places of the examples' labels in `labels`, int32 [N]; UserError for any other label."""
+    """The indices of the examples' labels in `labels`, int32 [N]; UserError for any other label."""
     ids: dict[Any, int] = {name: i for i, name in enumerate(labels)}
     for example in examples:
         if example.label not in ids:
@@ -166,9 +166,9 @@ def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndar
 
 
 def label_matrix(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
-    """A row of 0 and 1 for each example, int32 [N, C], by its labels; UserError for an unknown one.
+    """Multi-hot labels of each example, int32 [N, C]; UserError for an unknown label.
 
-    ("b",), ("a", "b"), () of the labels a, b -> [[0, 1], [1, 1], [0, 0]].
+    ("b",), ("a", "b"), () with the labels a, b -> [[0, 1], [1, 1], [0, 0]].
     """
     places = {name: place for place, name in enumerate(labels)}
     matrix = np.zeros([len(examples), len(labels)], np.int32)
@@ -187,7 +187,7 @@ def label_matrix(examples: Sequence[TextExample], labels: Sequence[str]) -> np.n
 
 
 def label_values(examples: Sequence[TextExample]) -> np.ndarray:
-    """The examples' labels as numbers, float32 [N]; UserError where one is not a finite number."""
+    """The examples' labels as numbers, float32 [N]; UserError if one is not a finite number."""
     for example in examples:
         if not isinstance(example.label, (int, float)) or not math.isfinite(example.label):
             raise UserError(
@@ -197,7 +197,7 @@ def label_values(examples: Sequence[TextExample]) -> np.ndarray:
 
 
 def choice_ids(examples: Sequence[ChoiceExample]) -> np.ndarray:
-    """The indices of the right options, int32 [N]; UserError where there is no answer."""
+    """The indices of the right options, int32 [N]; UserError if an answer is missing."""
     for example in examples:
         if example.label is None:
             raise UserError(f"{example.place}: found no answer; training and scores need one.")

@@ -1,6 +1,6 @@
-"""The tasks of GLUE: which file, which columns, which labels; `<root>/CoLA/train.tsv` to examples.
+"""The tasks of GLUE: their files, columns and labels; reads `<root>/CoLA/train.tsv` as examples.
 
-Follows the processors of google-research/albert's run_classifier; two differences are said below.
+Follows the processors of google-research/albert's run_classifier, with two differences noted below.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _INFERENCE = ("contradiction", "entailment", "neutral")
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """A task of GLUE, as its files have it.
+    """A task of GLUE, as in its files.
 
     Attributes:
-      folder: its folder in GLUE's root.
-      text_a, text_b: columns of the texts; text_b None: single texts.
+      folder: the task's folder in GLUE's root.
+      text_a, text_b: columns of the texts; text_b is None for single texts.
       label: column of the label.
-      labels: names of the C classes in order; a class's id is its place, which is also its row in
-        the head of a published model. None: a regression.
+      labels: names of the C classes in order; a class's id is its index here, which is also its row
+        in the head of a published model. None: a regression.
       splits: names of the splits; those that begin with "test" have no labels.
       file: name of the file of a split.
-      header: columns of the labeled files, which have no header row; None: all files have one.
-      skips_short_rows: leave labeled rows that lack columns out; otherwise they are errors.
+      header: columns of labeled files if they have no header row; None: all files have one.
+      skips_short_rows: skip labeled rows with missing columns; otherwise they are errors.
     """
 
     folder: str
@@ -61,7 +61,7 @@ GLUE_TASKS = {
     "qqp": GlueTask(
         "QQP", "question1", "question2", "is_duplicate", _BINARY, skips_short_rows=True
     ),
-    # One training, two evaluations. The crowd's single votes (label1 ...) are not the label.
+    # One training split, two evaluations. The annotators' votes (label1 ...) are not the label.
     "mnli": GlueTask(
         *("MNLI", "sentence1", "sentence2", "gold_label", _INFERENCE),
         splits=("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched"),
@@ -69,7 +69,7 @@ GLUE_TASKS = {
     "qnli": GlueTask("QNLI", "question", "sentence", "label", _ENTAILMENT),
     "rte": GlueTask("RTE", "sentence1", "sentence2", "label", _ENTAILMENT),
     "wnli": GlueTask("WNLI", "sentence1", "sentence2", "label", _BINARY),
-    # Answered by a model of MNLI; the labels are not published.
+    # Predicted by a model of MNLI; the labels are not published.
     "ax": GlueTask(
         *("diagnostic", "sentence1", "sentence2", "label", _INFERENCE),
         splits=("test",),
@@ -98,12 +98,12 @@ def read_glue(task: str, data_dir: str, split: str) -> Split[TextExample]:
 
 
 def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iterator[TextExample]:
-    """The examples of a file; the numbers of lines that are left out are added to `skipped`."""
+    """The examples of a file; the numbers of skipped lines are added to `skipped`."""
     is_labeled = not split.startswith("test")
     lines = numbered_lines(path)
     header = list(spec.header) if is_labeled and spec.header else header_row(lines)
-    # The reference knows columns by number, and reads a file that lacks its header row without its
-    # first example. By the names in the header such a file is refused.
+    # The reference uses column numbers, so it drops the first example of a file without a header
+    # row. Here columns are found by their names in the header, and such a file is an error.
     places = text_columns(
         path, header, spec.text_a, spec.text_b, spec.label if is_labeled else None
     )
@@ -111,7 +111,7 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
     num_needed = 1 + max(place for place in places if place is not None)
     has_index = header[0] in ("index", "id")
     for line, row in lines:
-        # Quotes mean nothing: many rows have an odd number of them.
+        # Quotes have no special meaning: many rows have an odd number of them.
         fields = row.split("\t")
         if len(fields) < num_needed:
             if is_labeled and spec.skips_short_rows:
@@ -122,7 +122,7 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
                 f"{len(fields)}. Repair or remove the row."
             )
         yield TextExample(
-            # The reference counts rows from 0, the header row included: line 2 is "train-1".
+            # The reference counts rows from 0, including the header row: line 2 is "train-1".
             guid=fields[0] if has_index else f"{split}-{line - 1}",
             text_a=fields[text_a],
             text_b=None if text_b is None else fields[text_b],
@@ -133,10 +133,10 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
 
 
 def _label(spec: GlueTask, text: str, place: str) -> str | float:
-    """A class's name as it is written, or a number: "0" -> "0", "3.800" -> 3.8."""
+    """The name of a class as written, or a number: "0" -> "0", "3.800" -> 3.8."""
     if spec.labels is None:
         return parse_number(text, place)
-    # Unlike in the reference, labels are never normalized.
+    # Unlike in the reference, labels are not normalized.
     if text not in spec.labels:
         raise UserError(
             f"{place}: the label (column {spec.label!r}) is {text!r}, not one of "

@@ -1,4 +1,4 @@
-"""RACE: reading comprehension with four options, by the official folders of passages.
+"""RACE: reading comprehension with four options, read from the official folders of passages.
 
 `RACE/<split>/<level>/<number>.txt` holds a passage with its questions as JSON.
 """
@@ -25,8 +25,8 @@ _THREADS = 16
 def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Split[ChoiceExample]:
     """The questions of a split; `group` of each is its level, "middle" or "high".
 
-    `data_dir` is the folder with train, dev and test, or the one with RACE in it. Questions come in
-    the order of `levels`, then of files' names as text: 10229.txt, 18810.txt, 8217.txt.
+    `data_dir` is the folder with train, dev and test, or the one with RACE in it. Questions are in
+    the order of `levels`, then of file names as strings: 10229.txt, 18810.txt, 8217.txt.
     """
     if split not in SPLITS:
         raise UserError(f"RACE has no split {split!r}; choose one of {', '.join(SPLITS)}.")
@@ -35,7 +35,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
     if storage.is_folder(below):
         folder = below
     examples: list[ChoiceExample] = []
-    # Passages are small files, of which there are 25,000: on gs:// each takes a while to come.
+    # There are 25,000 passages in small files; on gs:// reading each of them takes a while.
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
         for level in levels:
             paths = _paths(os.path.join(folder, level))
@@ -50,14 +50,14 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
 
 
 def _paths(folder: str) -> list[str]:
-    """The files of a level: one a passage, or else all.txt."""
+    """The files of a level: one per passage, or else all.txt."""
     # Archives made on a Mac hold files such as ._10229.txt next to the passages.
     names = [
         name
         for name in storage.names_in(folder)
         if name.endswith(".txt") and not name.startswith(".") and name != _ALL
     ]
-    # google-research's run_race reads all.txt, a passage a line, which the download does not have.
+    # google-research's run_race reads all.txt, one passage per line, which is not in the download.
     if not names and storage.exists(os.path.join(folder, _ALL)):
         names = [_ALL]
     if not names:

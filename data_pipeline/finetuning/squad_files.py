@@ -1,4 +1,4 @@
-"""SQuAD's files, versions 1.1 and 2.0 and what has their form: JSON to contexts and questions."""
+"""Reads contexts and questions from JSON files in the format of SQuAD 1.1 or 2.0."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FORM = '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "questio
 
 
 class Answer(NamedTuple):
-    """An answer as people marked it.
+    """An answer as annotated.
 
     Attributes:
       text: a part of the context.
-      start: place of its first character in the context, from 0; -1: the file does not say.
+      start: index of its first character in the context, from 0; -1 if the file does not give it.
     """
 
     text: str
@@ -31,12 +31,11 @@ class Question(NamedTuple):
     """A question about a context.
 
     Attributes:
-      id: name of the question; no two of a file have the same.
+      id: name of the question, unique in the file.
       text: the question.
-      context: place of its context in the file's list of contexts.
-      answers: all answers that count as right; none for a question that cannot be answered, and in
-        files to be predicted.
-      is_impossible: whether the file marks it as one that cannot be answered.
+      context: index of its context in the file's list of contexts.
+      answers: all correct answers; empty for an unanswerable question, and in files to predict.
+      is_impossible: whether the file marks it as unanswerable.
     """
 
     id: str
@@ -51,7 +50,7 @@ class SquadExamples(NamedTuple):
 
     Attributes:
       source: path of the file.
-      contexts: paragraphs, each once, however many questions it has.
+      contexts: the paragraphs, each once, regardless of its number of questions.
       questions: in the order of the file.
     """
 
@@ -65,7 +64,7 @@ class SquadSplit(Split[Question]):
     """The questions of one file as a split of a task.
 
     Attributes:
-      content: the file; its questions are `examples`.
+      content: the content of the file; `examples` are its questions.
     """
 
     content: SquadExamples = dataclasses.field(kw_only=True)
@@ -76,12 +75,12 @@ class SquadSplit(Split[Question]):
         return self.content.source
 
     def sha256(self) -> str:
-        """Hash of contexts, questions and answers, wherever the file is."""
+        """Hash of contexts, questions and answers, independent of the file's path."""
         return sha256_of([*self.content.contexts, *self.content.questions])
 
 
 class _Reader:
-    """Reads one file; knows the text of the file, to name the line of what is wrong."""
+    """Reads one file, and keeps its text to find the line numbers of errors."""
 
     def __init__(self, path: str) -> None:
         self.path = os.fspath(path)
@@ -97,8 +96,8 @@ class _Reader:
             raise UserError(f"{path}:{line}: the text is not UTF-8; convert the file.") from error
 
     def place(self, near: str = "") -> str:
-        """File and line on which `near`, a JSON string, stands first: "dev.json:12"."""
-        # Files write letters beyond ASCII as they are, or as escapes.
+        """File and line of the first occurrence of `near`, a JSON string: "dev.json:12"."""
+        # Files may contain non-ASCII letters as they are, or as escapes.
         quoted = (json.dumps(near, ensure_ascii=ascii_) for ascii_ in (False, True))
         found = max(map(self._text.find, quoted)) if near else 0
         return f"{self.path}:{self._text.count(chr(10), 0, max(found, 0)) + 1}"
@@ -117,8 +116,8 @@ class _Reader:
             ) from error
 
     def get(self, value: Any, key: str, kind: type, near: str = "") -> Any:
-        """`value[key]`, which should be of this kind. The error has the line of `near`, a JSON
-        string close to it.
+        """Returns `value[key]`, or raises UserError if it is not of this kind. The error names the
+        line of `near`, a JSON string close to the value.
         """
         if not isinstance(value, dict) or not isinstance(value.get(key), kind):
             self.refuse(
@@ -139,13 +138,13 @@ class _Reader:
 
 
 def read_squad(path: str, training: bool = False) -> SquadExamples:
-    """The questions of a file in the form of SQuAD 1.1 or 2.0, at least one.
+    """Reads the questions, at least one, of a file in the format of SQuAD 1.1 or 2.0.
 
-    For training each answer has to be found in its context. Evaluation needs only answers' texts,
-    and prediction not even these.
+    For training, each answer must occur at its place in the context. Evaluation needs only the
+    texts of answers; prediction needs no answers.
     """
-    # google-research/albert stops, or trains on something else, where a text does not stand at its
-    # answer_start or two questions have one id. Here the file is refused.
+    # If a text is not at its answer_start, or two questions have the same id, the reference stops
+    # or trains on something else. Here such a file is an error.
     reader = _Reader(path)
     contexts: list[str] = []
     questions: list[Question] = []
@@ -172,20 +171,20 @@ def read_squad(path: str, training: bool = False) -> SquadExamples:
 
 
 def read_squad_file(path: str, split: str) -> SquadSplit:
-    """A file as a split; answers of "train" have to be found in their contexts."""
+    """Reads a file as a split; for "train", answers must occur in their contexts."""
     content = read_squad(path, training=split == "train")
     return SquadSplit(split, content.questions, content=content)
 
 
 def question_place(source: str, name: str) -> str:
-    """File and line of the question with an id, for messages: "dev.json:12"."""
-    # The file is read again, so that no question has to carry its line. Examples that did not come
+    """File and line of the question with the id `name`, for messages: "dev.json:12"."""
+    # The file is read again, so that questions need not store their lines. Examples that are not
     # from a file have no line.
     return _Reader(source).place(name) if storage.exists(source) else source
 
 
 def read_squad_split(version: str, data_dir: str, split: str) -> SquadSplit:
-    """A split of an official version: ("1.1", "squad", "dev") -> squad/dev-v1.1.json."""
+    """Reads a split of an official version: ("1.1", "squad", "dev") -> squad/dev-v1.1.json."""
     if split not in ("train", "dev"):
         raise UserError(
             f"SQuAD has the splits train and dev and no public test set; received {split}. Give "
@@ -205,7 +204,7 @@ def _question(reader: _Reader, entry: Any, number: int, context: str) -> Questio
 
 
 def _check_answer(reader: _Reader, question: Question, context: str) -> None:
-    """Raises UserError unless the question is impossible, or its one answer is where it says."""
+    """Raises UserError unless the question is impossible or its only answer is at its `start`."""
     if question.is_impossible:
         return
     name = question.id

@@ -1,6 +1,6 @@
 """Questions with their contexts as model inputs: `[CLS] question [SEP] part of the context [SEP]`.
 
-A context longer than the model is cut into windows that overlap.
+A context that is too long for the model is cut into overlapping windows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WindowSettings:
     Attributes:
       max_seq_length: S, the longest input of the model.
       doc_stride: distance between the beginnings of two windows of a context.
-      max_query_length: longest question; more is cut at its end.
+      max_query_length: longest question; longer ones are cut at the end.
     """
 
     max_seq_length: int = 384
@@ -56,8 +56,8 @@ def context_spans(num_pieces: int, max_length: int, stride: int) -> list[tuple[i
         length = min(num_pieces - start, max_length)
         spans.append((start, length))
         if start + length == num_pieces:
-            break  # A further window would hold nothing that this one lacks.
-        # No piece is left out between two windows, however long the stride.
+            break  # Another window would contain nothing new.
+        # No piece is skipped between two windows, even with a long stride.
         start += min(length, stride)
     return spans
 
@@ -69,8 +69,8 @@ def max_context(spans: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, ...]:
     Windows (0, 6), (3, 6): piece 4 has min(4, 1) in the first and min(1, 4) in the second; as both
     are 1, the first wins.
     """
-    # As in BERT: the smaller number of pieces to the left and right, and a hundredth of the length
-    # of the window, which prefers longer windows among equals; of the rest the first one counts.
+    # As in BERT, the score is the smaller number of pieces to the left and right, plus a hundredth
+    # of the window's length, which prefers longer windows. Among equal scores, the first wins.
     highest = np.full(max(map(sum, spans)), -np.inf)
     best = np.zeros(len(highest), np.int32)
     for number, (start, length) in enumerate(spans):
@@ -88,8 +88,8 @@ class Targets(NamedTuple):
 
     Attributes:
       start_positions, end_positions: int32 [F], first and last position of the answer in the
-        window; 0, where [CLS] is, if the window does not hold the whole answer.
-      is_impossible: int32 [F], 1 where the window does not hold the whole answer.
+        window; 0, the position of [CLS], if the window does not contain the whole answer.
+      is_impossible: int32 [F], 1 if the window does not contain the whole answer.
     """
 
     start_positions: np.ndarray
@@ -97,22 +97,21 @@ class Targets(NamedTuple):
     is_impossible: np.ndarray
 
 
-# Tokenized texts are kept once, by question and by paragraph, and windows are ranges of them, so
-# that all of SQuAD takes little memory; arrays of the model's length are made when they
-# are asked for.
+# To save memory, the tokens of each question and paragraph are stored once, and windows are ranges
+# of them. Arrays of the model's length are made on demand.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Windows:
     """All F windows of a file's questions, ordered by question and place in the context.
 
     Attributes:
-      examples: the questions they are of.
-      settings: their sizes.
+      examples: the questions.
+      settings: the sizes of windows.
       contexts: pieces of each paragraph.
       questions: int32 ids of each question, cut to max_query_length.
-      question_numbers: int32 [F], place of the window's question in `examples.questions`. Questions
-        whose context became no piece at all have no window.
-      starts: int32 [F], the first piece of the context that is in the window.
-      lengths: int32 [F], number of pieces of the context that are.
+      question_numbers: int32 [F], index of the window's question in `examples.questions`. Questions
+        whose context has no pieces have no window.
+      starts: int32 [F], index of the context's first piece in the window.
+      lengths: int32 [F], number of the context's pieces in the window.
       targets: None unless made for training.
       cls_id, sep_id: ids of [CLS] and [SEP].
     """
@@ -133,13 +132,13 @@ class Windows:
 
     @functools.cached_property
     def offsets(self) -> np.ndarray:
-        """int32 [F], position in the window of its first piece of the context."""
+        """int32 [F], position of the first piece of the context in each window."""
         sizes = np.array([len(ids) for ids in self.questions], np.int32)
         return sizes[self.question_numbers] + 2  # [CLS] and [SEP].
 
     def chosen(self, windows: np.ndarray) -> Windows:
-        """Some windows, int [B] in ascending order, for training."""
-        # Not for answers: where a piece has most context would be found among these windows alone.
+        """Selects windows, int [B] in ascending order, for training."""
+        # Not for answers: `max_context` would compare only the selected windows.
         targets = self.targets and Targets(*(values[windows] for values in self.targets))
         return dataclasses.replace(
             self,
@@ -150,17 +149,17 @@ class Windows:
         )
 
     def question_of(self, window: int) -> Question:
-        """The question that a window is of."""
+        """The question of a window."""
         return self.examples.questions[self.question_numbers[window]]
 
     def context_of(self, window: int) -> AlignedPieces:
-        """The pieces of the whole context that a window is cut from."""
+        """The pieces of the whole context of a window."""
         return self.contexts[self.question_of(window).context]
 
     @functools.cached_property
     def max_context(self) -> list[np.ndarray]:
-        """bool [length] for each window: in which window a piece has the most context around it."""
-        # Windows overlap, so that an answer can start in several; it counts in one of them alone.
+        """bool [length] for each window: the pieces that have the most context in this window."""
+        # Windows overlap, so an answer may start in several; it counts in only one of them.
         found: list[np.ndarray] = []
         ends = np.flatnonzero(np.diff(self.question_numbers, append=-1)) + 1
         for first, end in zip([0, *ends], ends):
@@ -170,7 +169,7 @@ class Windows:
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
-        """int64 [F], pieces of each window, question and special ones included."""
+        """int64 [F], number of pieces of each window, including the question and special pieces."""
         return self.offsets.astype(np.int64) + self.lengths + 1
 
     def arrays(
@@ -178,8 +177,8 @@ class Windows:
     ) -> dict[str, np.ndarray]:
         """Model inputs of the windows with these numbers (None: all), padded to L (None: S).
 
-        Gives input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP]) and
-        impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere),
+        Returns input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP])
+        and impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere),
         int32 [B, L]; for training also the arrays of `Targets`, int32 [B].
         """
         chosen = np.arange(len(self)) if windows is None else np.asarray(windows)
@@ -213,7 +212,7 @@ def make_windows(
     examples: SquadExamples, tokenizer: Tokenizer, settings: WindowSettings, training: bool = False
 ) -> Windows:
     """Tokenizes a file and cuts it into windows; for training, the windows have `targets`."""
-    # Each paragraph is tokenized once, however many questions it has.
+    # Each paragraph is tokenized once, regardless of its number of questions.
     contexts = [align(tokenizer, context) for context in examples.contexts]
     limit = settings.max_query_length
     asked = tokenizer.encode_batch([question.text for question in examples.questions])
@@ -252,7 +251,7 @@ def make_windows(
 def answer_pieces(
     examples: SquadExamples, question: Question, pieces: AlignedPieces
 ) -> tuple[int, int] | None:
-    """First and last piece of the answer to be learned; None: the question is impossible."""
+    """First and last piece of the answer to learn; None if the question is impossible."""
     if question.is_impossible:
         return None
     answer = question.answers[0]
@@ -273,8 +272,8 @@ def _target(
 
     Pieces (7, 8), window from 5, offset 12 -> 14, 15, 0.
     """
-    # A window without the whole answer points to [CLS], in version 1.1 as well: the models with
-    # published scores were trained so.
+    # A window without the whole answer points to [CLS], also in version 1.1: this is how the models
+    # with published scores were trained.
     if answer is None or answer[0] < start or answer[1] >= start + length:
         return 0, 0, 1
     return answer[0] - start + offset, answer[1] - start + offset, 0

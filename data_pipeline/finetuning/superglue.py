@@ -1,6 +1,6 @@
 """BoolQ, CB and COPA: three tasks of SuperGLUE, in JSON lines.
 
-google-research/albert has none of them; how they become texts is said here, task by task.
+google-research/albert does not have these tasks; the readers below describe how they become texts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import ChoiceExample, Example, Split, TextExample, check_ids
 from data_pipeline.finetuning.text_files import find_file, json_objects, text_field
 
-# SuperGLUE calls its dev split val; BoolQ's own download has dev.jsonl.
+# SuperGLUE calls the dev split val; BoolQ's own download has dev.jsonl.
 _FILES = {"train": ["train.jsonl"], "dev": ["val.jsonl", "dev.jsonl"], "test": ["test.jsonl"]}
 BOOLQ_LABELS = ("false", "true")
-# In the order of MNLI, so that a head that was trained on MNLI fits.
+# In the order of MNLI, so that a head trained on MNLI fits.
 CB_LABELS = ("contradiction", "entailment", "neutral")
 # COPA's own questions (Roemmele et al., 2011).
 _COPA_QUESTIONS = {
@@ -27,7 +27,7 @@ _COPA_QUESTIONS = {
 def read_boolq(data_dir: str, split: str) -> Split[TextExample]:
     """Yes/no questions about a passage: the passage is text A, the question text B.
 
-    `data_dir`, here and below, is SuperGLUE's root with a folder of the task, or that folder.
+    `data_dir`, here and below, is SuperGLUE's root with a folder for the task, or that folder.
     """
     return _read("BoolQ", data_dir, split, _boolq)
 
@@ -40,7 +40,7 @@ def _boolq(record: dict[str, Any], guid: str, source: str, line: int) -> TextExa
         raise UserError(f"{place}: expected true or false in {name!r}; found {answer!r:.40}.")
     passage, question = (text_field(record, field, place) for field in ("passage", "question"))
     label = None if answer is None else BOOLQ_LABELS[answer]
-    # The passage is A, since it is nearly always longer, and the longer text is cut.
+    # The passage is A because it is nearly always longer; the longer text is truncated.
     return TextExample(guid, passage, question, label, source, line)
 
 
@@ -60,7 +60,7 @@ def _cb(record: dict[str, Any], guid: str, source: str, line: int) -> TextExampl
 def read_copa(data_dir: str, split: str) -> Split[ChoiceExample]:
     """Choice of plausible alternatives: which of two sentences is the cause or the result?
 
-    The premise is the context, and COPA's original questions are asked about it:
+    The premise is the context, and the questions are COPA's original ones:
 
         {"premise": "The glass broke.", "choice1": "It fell.", "choice2": "It rang.",
          "question": "cause", "label": 0}
@@ -73,7 +73,7 @@ def read_copa(data_dir: str, split: str) -> Split[ChoiceExample]:
 
 def _copa(record: dict[str, Any], guid: str, source: str, line: int) -> ChoiceExample:
     place, label = f"{source}:{line}", record.get("label")
-    # True is 1 to Python, and no label here.
+    # In Python True == 1, but it is not a label here.
     if label is not None and (type(label) is not int or label not in (0, 1)):
         raise UserError(f"{place}: expected 0 or 1 in 'label'; found {label!r:.40}.")
     premise, asked, *options = (
@@ -92,7 +92,7 @@ def _read(
     split: str,
     example: Callable[[dict[str, Any], str, str, int], Example],
 ) -> Split[Example]:
-    """The examples of a file; `example` makes one of an object, its name, its file and its line."""
+    """Reads a file; `example` makes an example from an object, its name, its file and its line."""
     if split not in _FILES:
         raise UserError(f"{folder} has no split {split!r}; choose one of {', '.join(_FILES)}.")
     path = find_file(data_dir, folder, _FILES[split])

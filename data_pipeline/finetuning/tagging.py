@@ -1,13 +1,13 @@
-"""Sentences whose words have tags (named entities, parts of speech), from files of CoNLL's layout.
+"""Sentences whose words have tags (named entities, parts of speech), from files in CoNLL format.
 
-    -DOCSTART- -X- O          a document begins; not needed
+    -DOCSTART- -X- O          a document begins (optional)
     # from the news           a comment before a sentence
     Anna  NNP  B-PER          a word, further columns, its tag
     sleeps  VBZ  O
                               a sentence ends
 
-Columns are separated by tabs, so that words may have spaces in them; or, in a file whose first word
-has no tab after it, by stretches of spaces and tabs.
+If a tab follows the first word of a file, columns are separated by tabs, and words may contain
+spaces; otherwise they are separated by runs of spaces and tabs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from data_pipeline.files import storage
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.text_files import numbered_lines
 
-OUTSIDE = "O"  # The tag of words that are part of nothing.
+OUTSIDE = "O"  # The tag of words outside of any entity.
 _ENDINGS = (".conll", ".txt")
 _DOCUMENT, _COMMENT = "-DOCSTART-", "# "
 _CONLLU_COLUMNS = 10
@@ -36,9 +36,9 @@ class TaggedExample:
     Attributes:
       guid: name of the example, unique in its split: the number of its first line.
       words: the W words, at least one.
-      tags: the W tags as the file has them; None: not known.
+      tags: the W tags as in the file; None if unknown.
       source: path of the file.
-      line: line of the first word, from 1; each word has the line after the word before it.
+      line: line of the first word, from 1; the words are on consecutive lines.
     """
 
     guid: str
@@ -53,7 +53,7 @@ class TaggedExample:
         return self.place_of(0)
 
     def place_of(self, word: int) -> str:
-        """The place of a word, for messages; word: its number, from 0."""
+        """The place of a word, for messages; `word` is its number, from 0."""
         return f"{self.source}:{self.line + word}"
 
 
@@ -71,10 +71,10 @@ def read_tagged_folder(data_dir: str, split: str) -> Split[TaggedExample]:
 
 
 def read_tagged(path: str, split: str) -> Split[TaggedExample]:
-    """The sentences of a file of CoNLL's layout, in its order, at least one.
+    """The sentences of a file in CoNLL format, in order, at least one.
 
     The first column is the word, the last one its tag. Files of train and dev need tags; others may
-    have words alone, one column. A byte order mark and Windows line ends are taken off.
+    have a single column of words. A byte order mark and Windows line ends are removed.
     """
     path = os.fspath(path)
     examples = list(_sentences(path, needs_tags=split in ("train", "dev")))
@@ -84,11 +84,11 @@ def read_tagged(path: str, split: str) -> Split[TaggedExample]:
 
 
 class _Layout(NamedTuple):
-    """The columns of a file, which its first word decides.
+    """The columns of a file, determined by the line of its first word.
 
     Attributes:
-      separator: a tab, or a space: stretches of spaces and tabs.
-      num_columns: of each line.
+      separator: a tab, or a space, which stands for runs of spaces and tabs.
+      num_columns: number of columns in each line.
       first_line: number of the line with the first word.
     """
 
@@ -98,7 +98,7 @@ class _Layout(NamedTuple):
 
 
 def _sentences(path: str, needs_tags: bool) -> Iterator[TaggedExample]:
-    """The sentences of a file; those without tags where the file has one column."""
+    """The sentences of a file, without tags if the file has a single column."""
     layout: _Layout | None = None
     begins_with_comment = False
     for lines in _groups(path):
@@ -119,11 +119,11 @@ def _sentences(path: str, needs_tags: bool) -> Iterator[TaggedExample]:
 
 
 def _groups(path: str) -> Iterator[list[tuple[int, str]]]:
-    """Lines of a file, with their numbers, that no empty line and no document's mark separates."""
+    """Groups of numbered lines, separated by empty lines and document marks."""
     group: list[tuple[int, str]] = []
     for number, line in numbered_lines(path):
         is_mark = not line.strip(" \t") or _columns(line, _separator(line))[0] == _DOCUMENT
-        # Empty lines are left out by `numbered_lines`.
+        # `numbered_lines` skips empty lines.
         if group and (is_mark or number > group[-1][0] + 1):
             yield group
             group = []
@@ -134,11 +134,11 @@ def _groups(path: str) -> Iterator[list[tuple[int, str]]]:
 
 
 def _is_comment(line: str, layout: _Layout | None, begins_with_comment: bool) -> bool:
-    """Whether a line that begins with "# " where a sentence could begin is a comment."""
+    """Whether a line at a possible beginning of a sentence is a comment."""
     if not line.startswith(_COMMENT):
         return False
-    # "#" is also a word of real files. So in a file that does not begin with a comment, such a line
-    # with as many columns as the others has the word "#" and its tag.
+    # "#" is also a word in real files. So in a file that does not begin with a comment, a line that
+    # has as many columns as the others is the word "#" with its tag.
     if begins_with_comment or layout is None:
         return True
     return len(_columns(line, layout.separator)) != layout.num_columns
@@ -156,7 +156,7 @@ def _columns(line: str, separator: str) -> list[str]:
 
 
 def _layout_of(number: int, line: str, needs_tags: bool, path: str) -> _Layout:
-    """The columns that the line with a file's first word has."""
+    """The layout of a file, from the line with its first word."""
     separator = _separator(line)
     row = _columns(line, separator)
     if len(row) == 1 and needs_tags:
@@ -173,7 +173,7 @@ def _layout_of(number: int, line: str, needs_tags: bool, path: str) -> _Layout:
 
 
 def _row(number: int, line: str, layout: _Layout, path: str) -> list[str]:
-    """The columns of the line with a word, as many as those of the first word."""
+    """The columns of a word's line; UserError unless they are as many as the first word's."""
     row = _columns(line, layout.separator)
     if len(row) != layout.num_columns:
         columns = "1 column" if layout.num_columns == 1 else f"{layout.num_columns} columns"
@@ -188,7 +188,7 @@ def _row(number: int, line: str, layout: _Layout, path: str) -> list[str]:
 
 
 def tag_names(split: Split[TaggedExample]) -> list[str]:
-    """The distinct tags of sentences, sorted, O before the others; at least two.
+    """The distinct tags of sentences, at least two, sorted, with O first.
 
     B-PER O I-LOC O -> O, B-PER, I-LOC.
     """

@@ -1,4 +1,4 @@
-"""Tagged sentences as a model's inputs: the first piece of each word has the word's tag."""
+"""Tagged sentences as model inputs: the first piece of each word has the word's tag."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaggedPieces:
-    """N sentences as pieces, and where each word begins in them.
+    """N sentences as pieces, with the place where each word begins.
 
     Attributes:
       examples: the sentences.
       labels: names of the C tags in order.
-      pieces: `[CLS] words [SEP]` of each sentence, cut to S pieces.
+      pieces: `[CLS] words [SEP]` of each sentence, truncated to S pieces.
       rows: int64 [W], the sentence of each word that was not cut off, in the order of words.
-      places: int64 [W], the place of its first piece in the sentence; 1 is after [CLS].
-      tag_ids: int32 [W], the places of the words' tags in `labels`; None: nothing is learned.
+      places: int64 [W], the position of its first piece in the sentence; 1 is after [CLS].
+      tag_ids: int32 [W], the indices of the words' tags in `labels`; None if there are no targets.
     """
 
     examples: Sequence[TaggedExample]
@@ -39,7 +39,7 @@ class TaggedPieces:
 
     @property
     def note(self) -> str:
-        """A sentence about words that were cut off, for people; "" when there are none."""
+        """A sentence for the user about words that were cut off; "" if there are none."""
         words = np.array([len(example.words) for example in self.examples])
         cut = words - self.num_kept
         if not cut.any():
@@ -53,17 +53,17 @@ class TaggedPieces:
 
     @functools.cached_property
     def num_kept(self) -> np.ndarray:
-        """int64 [N], words of each sentence that were not cut off, its first ones."""
+        """int64 [N], number of words at the beginning of each sentence that were not cut off."""
         return np.bincount(self.rows, minlength=len(self.examples))
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:
-        """int64 [N], the place of each sentence among the pieces of all."""
+        """int64 [N], the index of each sentence's first piece among all pieces."""
         return np.cumsum(self.pieces.lengths) - self.pieces.lengths
 
     @functools.cached_property
     def _targets(self) -> dict[str, np.ndarray]:
-        """The target of each of all pieces; empty where there is none."""
+        """The targets of all pieces; empty if there are none."""
         if self.tag_ids is None:
             return {}
         ids = np.zeros(len(self.pieces.ids), np.int32)
@@ -73,10 +73,10 @@ class TaggedPieces:
         return {"token_label_ids": ids, "token_weights": weights}
 
     def inputs(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """A model's inputs int32 [B, L] of the sentences int64 [B], padded with zeros.
+        """Model inputs int32 [B, L] of the sentences int64 [B], padded with zeros.
 
-        Where tags are known, also token_label_ids int32 [B, L] and token_weights float32 [B, L],
-        which is 1 for the first pieces of words.
+        If tags are known, also token_label_ids int32 [B, L] and token_weights float32 [B, L], which
+        is 1 for the first pieces of words.
         """
         inputs = self.pieces.inputs(rows, length)
         is_piece = inputs["input_mask"].astype(bool)
@@ -94,7 +94,7 @@ def encode_tagged(
     labels: Sequence[str],
     has_targets: bool,
 ) -> TaggedPieces:
-    """The pieces of sentences, tokenized word by word; without targets where tags are not known.
+    """Tokenizes sentences word by word; `has_targets` is False if tags are unknown.
 
     "Anna", "sleeps" -> [CLS] ▁an na ▁sleep s [SEP], words at the places 1 and 3. Words whose first
     piece does not fit into S are cut off.
@@ -106,17 +106,17 @@ def encode_tagged(
         )
     tag_ids = _tag_ids(examples, labels) if has_targets else None
     words = tokenize(tokenizer, [word for example in examples for word in example.words])
-    # A word that becomes no piece, such as a control character, is the unknown piece, so that it
-    # has a place for its tag, too. The id is added at the end, where such words find it.
+    # A word without pieces, such as a control character, becomes the unknown piece, so that its tag
+    # has a place. The id of that piece is appended to `ids`, and such words start there.
     ids = np.append(words.ids, np.int32(tokenizer.unk_id))
     starts = np.where(words.lengths > 0, words.starts, len(words.ids))
     word_lengths = np.maximum(words.lengths, 1)
 
     rows = np.repeat(np.arange(len(examples)), [len(example.words) for example in examples])
     lengths = np.zeros(len(examples), np.int64)
-    # `lengths[rows] += word_lengths` would add the last word of each sentence only.
+    # `lengths[rows] += word_lengths` would add only the last word of each sentence.
     np.add.at(lengths, rows, word_lengths)
-    begins = np.cumsum(lengths) - lengths  # Of sentences among the pieces of all of them.
+    begins = np.cumsum(lengths) - lengths  # First piece of each sentence among all pieces.
     places = np.cumsum(word_lengths) - word_lengths - begins[rows]
     room = max_seq_length - 2
     sentences = Slices(ids[slice_indices(starts, word_lengths)], begins, np.minimum(lengths, room))
@@ -134,7 +134,7 @@ def encode_tagged(
 
 
 def _tag_ids(examples: Sequence[TaggedExample], labels: Sequence[str]) -> np.ndarray:
-    """The places in `labels` of the tags of all words, int32."""
+    """The indices in `labels` of the tags of all words, int32."""
     known = {name: i for i, name in enumerate(labels)}
     found: list[int] = []
     for example in examples:

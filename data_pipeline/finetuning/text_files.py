@@ -35,7 +35,7 @@ def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file that are not empty, with their numbers from 1.
 
-    A byte order mark and the ends of lines, LF or CR LF, are taken off:
+    A byte order mark and line ends, LF or CR LF, are removed:
     b"\\xef\\xbb\\xbfa\\r\\n\\nb" -> (1, "a"), (3, "b").
     """
     path = os.fspath(path)
@@ -44,7 +44,7 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     if not storage.exists(path):
         raise UserError(f"The file {path} does not exist.")
     with storage.open_file(path, "rb") as file:
-        # A line at a time: MNLI's training file is several hundred megabytes of parses.
+        # One line at a time: MNLI's training file has several hundred megabytes of parses.
         for number, content in enumerate(file, start=1):
             try:
                 line = content.decode("utf-8" if number > 1 else "utf-8-sig")
@@ -58,15 +58,15 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def header_row(lines: Iterator[tuple[int, str]]) -> list[str]:
-    """The columns that the first of the numbered lines names; the others remain in the iterator."""
+    """The column names in the first of the numbered lines; the others remain in the iterator."""
     for _, line in lines:
         return line.split("\t")
     return []
 
 
 def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
-    """The place of a column in the header of a file; UserError unless it is there once. `meaning`
-    says what it is read for, as in "label".
+    """The index of a column in the header of a file; UserError unless it occurs exactly once.
+    `meaning` says what the column is read as, such as "label".
     """
     if name not in header and len(header) == 1 and name in header[0].split(","):
         raise UserError(
@@ -91,7 +91,7 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
 def text_columns(
     path: str, header: list[str], text: str, pair: str | None, label: str | None
 ) -> tuple[int, int | None, int | None]:
-    """The places of the columns of the text, the second text and the label; None without a name."""
+    """The indices of the columns of the text, the second text and the label; None if not named."""
     return (
         column_index(path, header, text, "text"),
         column_index(path, header, pair, "second text") if pair else None,
@@ -111,18 +111,18 @@ def parse_number(text: str, place: str) -> float:
 
 
 def parse_json(text: str, path: str) -> Any:
-    """The value of a JSON text, with U+FFFD in place of each half of a surrogate pair.
+    """The value of a JSON text, with U+FFFD in place of each unpaired surrogate.
 
-    Raises ValueError for other texts. A file with such halves gets a warning on stderr.
+    Raises ValueError if the text is not JSON. Unpaired surrogates cause a warning on stderr.
     """
-    # JSON may hold "\ud83d" without its other half, and no file in UTF-8 may: answers with it
-    # could not be written. One character is put for one, so that places in a text stay.
+    # JSON may hold "\ud83d" without its other half, but UTF-8 may not: answers with it could not be
+    # written. One character replaces one, so that offsets in a text do not change.
     value = json.loads(text)
     if not _SURROGATE_ESCAPE.search(text):
         return value
     written = json.dumps(value, ensure_ascii=False)
     repaired = replace_surrogates(written)
-    if repaired == written:  # Both halves were there, and json.loads joined them.
+    if repaired == written:  # All surrogates were in pairs, which json.loads has joined.
         return value
     warn_once(f"{path}: halves of surrogate pairs, such as \\ud83d alone, are read as U+FFFD")
     return json.loads(repaired)
@@ -145,7 +145,7 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_field(record: dict[str, Any], name: str, place: str) -> str:
-    """The text in a field of a JSON object; `place` is its file and line, for the message."""
+    """The string in a field of a JSON object; `place` is its file and line, for the message."""
     value = record.get(name)
     if not isinstance(value, str):
         raise UserError(_wrong_field(record, name, place, "a text"))

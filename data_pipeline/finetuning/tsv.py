@@ -1,4 +1,4 @@
-"""A file of one's own: tab-separated columns named by a header row; labels are names or numbers."""
+"""Reads a user's file: tab-separated columns named by a header row; labels are names or numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from data_pipeline.finetuning.text_files import (
     text_columns,
 )
 
-# More different numbers than this as labels, some of them with a fraction, are not classes.
+# More distinct numbers than this as labels, some of them with a fraction, are not classes.
 _MAX_NUMBERS = 20
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+")
 
@@ -27,11 +27,11 @@ def read_tsv(
     is_regression: bool = False,
     label_separator: str | None = None,
 ) -> Split[TextExample]:
-    """The examples of a tab-separated file whose first row names the columns; quotes mean nothing.
+    """Reads a tab-separated file whose first row names the columns; quotes have no meaning.
 
-    Rows that are empty are left out; an example's line is its guid. Labels of a regression are
-    numbers, "2.50" -> 2.5; others are names, "2.50" -> "2.50". With a separator, an example has any
-    number of names, "a, b" -> ("a", "b"), "" -> ().
+    Empty rows are skipped; the guid of an example is its line. Labels of a regression are numbers,
+    "2.50" -> 2.5; others are names, "2.50" -> "2.50". With a separator, an example has any number
+    of names, "a, b" -> ("a", "b"), "" -> ().
     """
     path = os.fspath(path)
     _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
@@ -68,7 +68,7 @@ def read_tsv(
 
 
 def _check_apart(**columns: str | None) -> None:
-    """Raises UserError where one column is to be two things: a text and its label."""
+    """Raises UserError if a column is used twice, for example as text and as label."""
     flags: dict[str, str] = {}
     for flag, name in columns.items():
         if name in flags:
@@ -83,7 +83,7 @@ def _check_apart(**columns: str | None) -> None:
 def _label(
     text: str, is_regression: bool, separator: str | None, place: str
 ) -> str | float | tuple[str, ...]:
-    """A label, or several, without the spaces around it, which would make two classes of one."""
+    """A label or labels, stripped, since spaces around a label would make it a different class."""
     if separator is not None:
         return tuple(filter(None, map(str.strip, text.split(separator))))
     name = text.strip()
@@ -93,7 +93,7 @@ def _label(
 
 
 def class_names(labels: Iterable[str], source: str) -> list[str]:
-    """The distinct labels, sorted (as numbers when all are whole numbers); at least two.
+    """The distinct labels, at least two, sorted (as numbers if all are integers).
 
     ["b", "a", "b"] -> ["a", "b"]; ["10", "9"] -> ["9", "10"].
     """
@@ -120,8 +120,8 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
 
 
 def numbers_note(names: Sequence[str]) -> str:
-    """A sentence for people when classes have numbers as names; "" otherwise."""
-    # "1", "2", "3" could be grades, of which 2 is nearer to 1 than 3; classes have no order.
+    """A sentence for the user if all class names are numbers; "" otherwise."""
+    # "1", "2", "3" could be grades, where 1 is nearer to 2 than to 3; classes have no order.
     if not all(map(_NUMBER.fullmatch, names)):
         return ""
     return (

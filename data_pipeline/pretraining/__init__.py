@@ -1,1 +1,1 @@
-"""Documents to masked words and sentence order: settings, examples, records, batches."""
+"""Pre-training data (masked words, sentence order) from documents: settings, examples, batches."""

@@ -1,9 +1,9 @@
-"""Records made by Apache Beam, on one machine or on a cluster: the bytes that
-`creation.create_pretraining_data` writes.
+"""Makes records with Apache Beam, on one machine or on a cluster; the bytes are those of
+`creation.create_pretraining_data`.
 
-A group (small files, or one large file) is made into records by one worker, so that a corpus should
-be in more files than there are workers. All workers must reach the corpus, the vocabulary and the
-output folder by the same paths (gs://, or a shared disk).
+One worker processes a group (small files, or one large file), so a corpus should have more files
+than there are workers. All workers must reach the corpus, the vocabulary and the output folder by
+the same paths (gs://, or a shared disk).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from data_pipeline.pretraining.merged_results import MergedResults
 
 @functools.lru_cache(maxsize=1)
 def _groups(files_path: str, block_bytes: int) -> list[list[str]]:
-    """Groups of the files that are listed in a file, read once per process."""
+    """Groups of the files listed in the file `files_path`, which is read once per process."""
     files, sizes = zip(*atomic_files.read_json(files_path))
     return group_files(files, sizes, block_bytes)
 
@@ -56,14 +56,14 @@ def _make_all(group: int, files_path: str, job: Job, block_bytes: int) -> Iterat
 def _make_firsts(
     joined: tuple[int, dict[str, Iterable[Any]]], files_path: str, job: Job, block_bytes: int
 ) -> Iterator[BlockResult]:
-    """Makes the records of the documents of a group whose text does not occur before."""
+    """Makes the records of those documents in a group that are the first with their text."""
     group, places = joined
     blocks = _blocks(group, files_path, job, block_bytes)
     return block_records.process_with_kept(blocks, frozenset(places["first"]), job)
 
 
 class _Merge(beam.CombineFn):
-    """The merging of blocks' results, wherever and in whatever order they are finished."""
+    """Merges the results of blocks from all workers, in any order."""
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ def create_pretraining_data(
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Runs a plan (`creation.make_plan`) as a Beam pipeline, with options such as
-    "--runner=FlinkRunner", and publishes what the workers made. Returns the manifest; its errors
-    are those of `creation.create_pretraining_data`, and those of options.
+    "--runner=FlinkRunner", and publishes the result. Returns the manifest; raises the errors of
+    `creation.create_pretraining_data`, and UserError for invalid options.
     """
     try:
         pipeline = beam.Pipeline(options=PipelineOptions(list(options)))
@@ -106,7 +106,7 @@ def create_pretraining_data(
     if manifest:
         return manifest
     tokenizer = plan.job.load_tokenizer()
-    # A pipeline that runs elsewhere gives nothing back: its result comes as a file.
+    # A remote pipeline does not return a value: its result is written to a file.
     results_path = os.path.join(plan.job.folder, f"results-{plan.fingerprint}.json")
     try:
         with pipeline:
@@ -114,7 +114,7 @@ def create_pretraining_data(
         merged = MergedResults.from_json(atomic_files.read_json(results_path))
         return creation.finish(plan, output_dir, tokenizer, merged)
     except RuntimeError as error:
-        # Beam wraps what happened on a worker in an error of its own, as text.
+        # Beam converts an error on a worker to text in an error of its own.
         if UserError.__name__ in str(error):
             raise UserError(_last_line(error)) from error
         raise
@@ -123,16 +123,16 @@ def create_pretraining_data(
 
 
 def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: str) -> None:
-    # The list of files may be longer than a description of a pipeline may be: workers read it.
+    # The list of files may exceed the size limit of a pipeline, so workers read it from a file.
     files_path = os.path.join(plan.job.folder, f"files-{plan.fingerprint}.json")
     atomic_files.write_json(files_path, list(zip(plan.files, plan.sizes)))
-    # Little travels between workers: numbers of groups, places of documents and sums, never text.
+    # Workers exchange little data: numbers of groups, places of documents and sums, but no text.
     reading = (files_path, plan.job, plan.block_bytes)
     groups = (
         pipeline
         | "Number of groups" >> beam.Create([len(plan.groups)])
         | "Groups of files" >> beam.FlatMap(_numbers)
-        | "Spread groups" >> beam.Reshuffle()  # Otherwise fused: one worker would make all.
+        | "Spread groups" >> beam.Reshuffle()  # Prevents fusion: one worker would do all.
     )
     if plan.job.corpus.deduplicate:
         firsts = (
@@ -142,7 +142,7 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
             | "Places" >> beam.Values()
             | "By group" >> beam.Map(lambda place: (place.group, place))
         )
-        # The key brings in groups without any first document, too: their problems are counted.
+        # The key includes groups without any first document, so that their problems are counted.
         results = (
             {"group": groups | "Key" >> beam.Map(lambda group: (group, None)), "first": firsts}
             | "Join" >> beam.CoGroupByKey()

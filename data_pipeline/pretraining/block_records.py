@@ -1,7 +1,7 @@
-"""One block of text to files of records: a pure function of block, vocabulary and settings.
+"""Makes files of records from a block of text: a pure function of block, vocabulary and settings.
 
-It runs the same in one process, in many and on a cluster, and a run that was interrupted skips
-whole blocks: the note of a block's result is written last, so that a block with a note is finished.
+It works in the same way in one process, in many, and on a cluster. An interrupted run can skip
+finished blocks: the note with a block's result is written last, so a block with a note is finished.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from data_pipeline.records.shards import write_shard
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 
-CODE_VERSION = 2  # To be raised when the same block would give other records.
+CODE_VERSION = 2  # Increase it when the same block would give different records.
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The settings that decide which records a block becomes; can be sent to another process."""
+    """The settings that determine the records of a block; can be sent to another process."""
 
     corpus: Corpus
     settings: PretrainingSettings
     vocab_file: str
     tokenizer: TokenizerSettings  # Without None.
-    identity: tuple[str | bool | None, ...]  # The tokenizer's.
-    folder: str  # For records and notes.
-    fast: bool = True  # Tokenize each word once (tokenizers/fast), to the same ids.
+    identity: tuple[str | bool | None, ...]  # The tokenizer's `identity`.
+    folder: str  # The folder for records and notes.
+    fast: bool = True  # Tokenize each word once (tokenizers/fast); the ids are the same.
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer; loaded once per process."""
@@ -49,7 +49,7 @@ class Job:
 
     @functools.cached_property
     def fingerprint(self) -> bytes:
-        """SHA-256 that is equal for jobs that make the same records of a block."""
+        """SHA-256, equal for jobs that make the same records from a block."""
         decides = {
             "version": CODE_VERSION,
             "text_field": self.corpus.text_field,
@@ -61,7 +61,7 @@ class Job:
 
     @property
     def prefix(self) -> str:
-        """Beginning of the names of unfinished files, another one for other settings."""
+        """Prefix of the names of unfinished files; it differs between settings."""
         return f"{self.fingerprint.hex()[:16]}-"
 
 
@@ -73,14 +73,14 @@ class BlockResult:
     """The result of one block."""
 
     name: str
-    key: str  # Fingerprint of everything that it was made of.
+    key: str  # Fingerprint of everything that determines the result.
     text_bytes: int
     shards: list[dict[str, Any]]  # name, num_records, bytes and sha256 of each file.
     report: ReadReport
     statistics: RecordStatistics
 
     def to_json(self) -> dict[str, Any]:
-        """A value that `from_json` reads again."""
+        """A JSON value that `from_json` reads."""
         return {
             "name": self.name,
             "key": self.key,
@@ -93,7 +93,7 @@ class BlockResult:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> BlockResult:
-        """Reads what `to_json` gave."""
+        """Reads the value that `to_json` returned."""
         report = ReadReport()
         report.problems.update(value["problems"])
         report.examples.extend(value["examples"])
@@ -108,8 +108,8 @@ def note_path(job: Job, block_name: str) -> str:
 
 
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
-    """Fingerprint of everything that decides the result of a block, its text included."""
-    # A note of other settings or another text is never taken for this one's.
+    """Fingerprint of everything that determines the result of a block, including its text."""
+    # So a note from other settings or another text is never used.
     digest = hashlib.blake2b(job.fingerprint, digest_size=16)
     digest.update(json.dumps([block.name, list(dropped)]).encode("utf-8"))
     for part in block.parts:
@@ -120,7 +120,7 @@ def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
 
 
 def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult | None:
-    """The result of the same block in an earlier run, if it was finished and its files exist."""
+    """The result of this block in an earlier run, if it was finished and its files exist."""
     path = note_path(job, block.name)
     if not storage.exists(path):
         return None
@@ -141,9 +141,9 @@ def process_block(
     job: Job,
     tokenizer: Tokenizer | None = None,
 ) -> BlockResult:
-    """Writes one file of records per copy of the text, without the documents `dropped`, and notes
-    the result, which it returns; an earlier run's if it was finished. `tokenizer`: the job's, if it
-    is loaded already.
+    """Writes one file of records per copy of the text, without the documents `dropped`, and a note
+    with the result. Returns the result, or that of an earlier run that finished the block.
+    `tokenizer`: the job's tokenizer, if it is already loaded.
     """
     found = finished_block(block, dropped, job)
     if found is not None:
@@ -175,7 +175,7 @@ class DocumentPlace(NamedTuple):
 
     group: int  # Number of the group of files, from 0.
     block: int  # Number of the block in the group, from 0.
-    number: int  # Of the document in the block, from 0.
+    number: int  # Number of the document in the block, from 0.
 
 
 def document_places(
@@ -190,7 +190,7 @@ def document_places(
 def process_with_kept(
     blocks: Iterable[TextBlock], kept: Container[DocumentPlace], job: Job
 ) -> Iterator[BlockResult]:
-    """Makes the records of the documents at some places, block by block."""
+    """Makes the records of the documents at the places `kept`, block by block."""
     for block in blocks:
         places = [
             DocumentPlace(block.group, block.index, number)
@@ -202,7 +202,7 @@ def process_with_kept(
 def _chunks(
     parts: Iterable[tuple[int, RecordColumns]], statistics: RecordStatistics
 ) -> Iterator[tuple[int, bytes]]:
-    """Numbers of records and their frames; they are counted in `statistics` on the way."""
+    """Yields (number of records, their frames), and adds the records to `statistics`."""
     for count, made in parts:
         statistics.add_records(made, count)
         yield count, b"".join(map(example_bytes.frame, example_bytes.encode_examples(made.columns)))

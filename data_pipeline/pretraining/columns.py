@@ -1,4 +1,4 @@
-"""Pairs of segments to the columns of records, for many records at once."""
+"""Converts pairs of segments to the columns of records, for many records at once."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """R records, column by column, and what statistics count of them."""
+    """R records by column, and their counts for statistics."""
 
     columns: dict[str, example_bytes.Column]  # By name of the feature.
-    num_tokens: int  # In all, special pieces included.
-    num_swapped: int  # Records with label 1; R / 2 when the order is drawn at reading.
-    # int64 [V], predictions of each id; in dynamic records, tokens that may be predicted.
+    num_tokens: int  # Total number, including special pieces.
+    num_swapped: int  # Records with label 1; R / 2 if the order is drawn when reading.
+    # int64 [V], number of predictions of each id; for dynamic records, of tokens to choose from.
     label_counts: np.ndarray
-    num_predictions: int  # In dynamic records, the largest possible number.
+    num_predictions: int  # For dynamic records, the largest possible number.
 
 
 def _with_specials(pairs: Pairs) -> np.ndarray:
-    """int64 [R]: tokens of [CLS] A [SEP] B [SEP], or of [CLS] A [SEP] without B."""
+    """int64 [R]: number of tokens of [CLS] A [SEP] B [SEP], or of [CLS] A [SEP] without B."""
     return pairs.length_a + pairs.length_b + 2 + (pairs.length_b > 0)
 
 
 def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
-    """The counts of static records, given by their columns ([R, S], [R, P], [R, 1])."""
+    """The counts of static records, from their columns ([R, S], [R, P], [R, 1])."""
     labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
     return RecordColumns(
         {},
@@ -57,7 +57,7 @@ def dynamic_counts(
     numbers of tokens of A (`length_a`) and of A and B (`lengths`), and next_sentence_labels.
     """
     has_b = lengths > length_a
-    if settings.segments == "dynamic":  # The whole chunk is A, and is divided and cut when read.
+    if settings.segments == "dynamic":  # A is the whole chunk, which is divided when read.
         lengths = np.minimum(lengths, settings.max_num_tokens)
         has_b = np.full(len(lengths), settings.sentence_objective == "sop")
     with_specials = lengths + 2 + has_b
@@ -79,15 +79,15 @@ def _possible_labels(
 ) -> np.ndarray:
     """int64 [V]: number of tokens of each id that may be predicted."""
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
-    counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] between packed documents.
+    counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] separates packed documents.
     if not settings.mask_unknown:
         counts[tokenizer.unk_id] = 0
     return counts
 
 
 class ColumnMaker:
-    """A function from pairs of segments to the columns of their records; the tokenizer is the one
-    that made the ids. `span_mask_share`: see `span_questions.ask`, 0: no questions.
+    """Converts pairs of segments to the columns of their records. The tokenizer is the one that
+    made the ids. `span_mask_share`: see `span_questions.ask`; 0: no questions.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ColumnMaker:
     def make(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
     ) -> RecordColumns:
-        """The columns of pairs of segments of `tokenized`; rng draws the masks."""
+        """The columns of pairs of segments of `tokenized`; `rng` draws the masks."""
         if self._settings.masking == "dynamic":
             return self._dynamic(tokenized, pairs)
         arrays = self.masked(tokenized, pairs, rng)
@@ -114,7 +114,7 @@ class ColumnMaker:
         return dataclasses.replace(counts, columns=columns)
 
     def _dynamic(self, tokenized: TokenizedDocuments, pairs: Pairs) -> RecordColumns:
-        """Columns of dynamic records: the tokens of A and B, one record after the other.
+        """Columns of dynamic records: the tokens of A and B, concatenated for all records.
 
         a pair of ids[20:23] and ids[10:12]   starts 0, lengths 5
         place [0 1 2 3 4] -> source [20 21 22 10 11]
@@ -130,7 +130,7 @@ class ColumnMaker:
             np.repeat(pairs.start_a, lengths),
         )
         ids, boundary = tokenized.ids[source], tokenized.starts_word[source]
-        # A segment begins with a word, also where the text was cut within one.
+        # A segment begins with a word, even if the text was cut inside a word.
         boundary[starts] = True
         has_b = pairs.length_b > 0
         boundary[(starts + pairs.length_a)[has_b]] = True
@@ -157,9 +157,9 @@ class ColumnMaker:
         mask_share: float | None = None,
     ) -> dict[str, np.ndarray]:
         """The masked columns of static records, and of dynamic ones when they are read: [R, S],
-        [R, P] and [R, 1] by name of the feature; flags are bool. Of `tokenized` only ids and starts
-        of words are used; `rng` draws the masks, for `mask_share` of the tokens (None: the share of
-        the settings).
+        [R, P] and [R, 1] by name of the feature; flags are bool. Only `ids` and `starts_word` of
+        `tokenized` are used. `rng` draws the masks, for `mask_share` of the tokens (None: the share
+        in the settings).
 
             a pair of ids[20:23] and ids[10:12], S 9
             position   0     1  2  3  4     5  6  7     8
@@ -171,8 +171,8 @@ class ColumnMaker:
         has_b = pairs.length_b > 0
         position = np.arange(s)
         is_b = position >= (pairs.length_a + 2)[:, None]  # [R, S]
-        # source - position is start_a - 1 in A, and start_b - length_a - 2 in B. What lies under
-        # special pieces and padding is any id of the text, and is overwritten.
+        # source - position is start_a - 1 in A, and start_b - length_a - 2 in B. At special pieces
+        # and padding, the source is arbitrary, and the tokens are overwritten.
         source = position + np.where(
             is_b, (pairs.start_b - pairs.length_a - 2)[:, None], (pairs.start_a - 1)[:, None]
         )
@@ -203,7 +203,7 @@ class ColumnMaker:
         if mask_share is not None:
             rule = dataclasses.replace(rule, rate=mask_share)
         masked = masking.mask_sequences(*rows[:3], lengths, rule, rng, shown)
-        # Rows [0, 0, 2]: counts [2, 0, 1] -> places [0, 1, 0] among the predictions of each.
+        # Rows [0, 0, 2]: counts [2, 0, 1] -> places [0, 1, 0] among the predictions of each row.
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
         predicted = np.zeros((2, len(pairs), p), np.int32)

@@ -1,7 +1,7 @@
-"""A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
+"""Makes a folder of pre-training records from a corpus, in one or more processes; can be resumed.
 
-The corpus is divided here, block by block; the records of a block are a pure function that any
-process may compute (`block_records`).
+This module divides the corpus into blocks. The records of a block are the result of a pure function
+(`block_records`), which any process may compute.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from data_pipeline.records import record_folder
 from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
-# Each process has a block to work on; beyond these, blocks are read ahead up to these limits. One
-# process reads for all: about 250 MB/s, which is enough for 20 processes.
+# Each process works on one block; more blocks are read ahead within these limits. A single process
+# reads for all others, at about 250 MB/s, which is enough for 20 processes.
 _BLOCKS_PER_PROCESS, _BYTES_AHEAD = 2, 256 << 20
 
 
@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 that is equal for equal plans; files count with their sizes."""
+        """Hexadecimal SHA-256, equal for equal plans; files count by name and size."""
         digest = hashlib.sha256(self.job.fingerprint)
         corpus = self.job.corpus
         decides = [self.block_bytes, corpus.input_format, corpus.deduplicate]
@@ -63,7 +63,7 @@ class Plan:
 
     @functools.cached_property
     def groups(self) -> list[list[str]]:
-        """The files in groups, see `group_files`."""
+        """The groups of files, see `group_files`."""
         return group_files(self.files, self.sizes, self.block_bytes)
 
 
@@ -75,8 +75,8 @@ def make_plan(
     shard_mb: float = 0,
     fast: bool = True,
 ) -> Plan:
-    """The plan of a run, which can be sent to other processes and machines. `shard_mb`, `fast`: see
-    `create_pretraining_data`.
+    """Makes the plan of a run, which can be sent to other processes and machines. `shard_mb`,
+    `fast`: see `create_pretraining_data`.
     """
     settings.check_no_run_is_needed()
     files = corpus.files()
@@ -97,7 +97,7 @@ def make_plan(
 
 
 def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
-    """All blocks, with the numbers of their documents that are to be dropped."""
+    """Yields all blocks, each with the numbers of the documents to drop."""
     corpus, seen = plan.job.corpus, SeenDigests()
     for group, files in enumerate(plan.groups):
         for block in corpus.blocks(group, files, plan.block_bytes):
@@ -108,10 +108,10 @@ def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
 
 
 def _end_with_parent() -> None:
-    """Makes a worker end when the main process ends, even killed."""
-    # A worker that waits for work in a queue does not notice that its parent was killed.
+    """Makes a worker end when the main process ends, even if that is killed."""
+    # A worker that waits on a queue does not notice that its parent was killed.
     parent = multiprocessing.parent_process()
-    assert parent is not None  # Workers are started by another process.
+    assert parent is not None  # Every worker has a parent.
 
     def end() -> None:
         parent.join()
@@ -122,9 +122,9 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """A context at whose end a Ctrl-C is delivered."""
-    # Workers that start in it inherit the mask, and leave Ctrl-C to the main process, also while
-    # they import.
+    """A context that delays Ctrl-C until its end."""
+    # Workers started in it inherit the signal mask, and leave Ctrl-C to the main process, even
+    # during their imports.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -133,7 +133,7 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def _has_room(pending: Collection[TextBlock], num_processes: int) -> bool:
-    """Whether another block may be read while these are waiting or being made into records."""
+    """Whether another block may be read while these blocks wait or are processed."""
     return len(pending) < num_processes or (
         len(pending) < _BLOCKS_PER_PROCESS * num_processes
         and sum(block.text_bytes for block in pending) < _BYTES_AHEAD
@@ -143,8 +143,8 @@ def _has_room(pending: Collection[TextBlock], num_processes: int) -> bool:
 def _process_in_parallel(
     blocks: Iterable[tuple[TextBlock, list[int]]], job: Job, num_processes: int
 ) -> Iterator[tuple[int, BlockResult]]:
-    """(stored bytes, result) of each block, in the order in which they are ready."""
-    # Not "fork": TensorFlow, if the caller has loaded it, does not work in a forked process.
+    """Yields (stored bytes, result) of each block, in order of completion."""
+    # Not "fork": if the caller has loaded TensorFlow, it does not work in a forked process.
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
     pending: dict[concurrent.futures.Future, TextBlock] = {}
@@ -180,7 +180,7 @@ def _process_in_parallel(
 def process_blocks(
     plan: Plan, num_processes: int, tokenizer: Tokenizer
 ) -> Iterator[tuple[int, BlockResult]]:
-    """Makes the records of all blocks; (stored bytes, result) of each, in any order."""
+    """Makes the records of all blocks; yields (stored bytes, result) of each, in any order."""
     if num_processes > 1:
         yield from _process_in_parallel(_blocks_with_dropped(plan), plan.job, num_processes)
         return
@@ -189,7 +189,7 @@ def process_blocks(
 
 
 def available_processes() -> int:
-    """Processors that this process may use."""
+    """Number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -220,7 +220,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
 def finish(
     plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
 ) -> dict[str, Any]:
-    """Publishes the records of all blocks and returns the manifest; UserError without a record."""
+    """Publishes the records of all blocks and returns the manifest; UserError if there are none."""
     manifest = _manifest(plan, tokenizer, merged)
     if not manifest["num_records"]:
         storage.remove_folder(plan.job.folder)
@@ -234,7 +234,7 @@ def finish(
 
 
 def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
-    """The message for a corpus that gave no record."""
+    """The message for a corpus that yields no records."""
     corpus = manifest["corpus"]
     found = corpus["problem_examples"][:3] or corpus["problems"]
     problems = "; ".join([*found, *manifest["statistics"]["skipped"]])
@@ -248,10 +248,10 @@ def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
 
 
 def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | None:
-    """Makes the output folder ready; returns the manifest of a plan that was all but finished.
-    Finished data that may not be replaced are a UserError.
+    """Prepares the output folder; returns the manifest if only the commit of the same plan was
+    missing. Finished data that may not be replaced are a UserError.
     """
-    # A run may have been interrupted while it put finished files in place.
+    # A run may have been interrupted while it published finished files.
     manifest = record_folder.complete_commit(output_dir)
     if manifest and manifest.get("fingerprint") == plan.fingerprint:
         return manifest
@@ -261,7 +261,7 @@ def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | No
 
 
 def clean_up(output_dir: str) -> None:
-    """Removes what a failed run leaves behind in a folder of records, but for finished blocks."""
+    """Removes the files that a failed run left in a folder of records, except finished blocks."""
     folder = record_folder.partial_dir(output_dir)
     if not any(name.startswith("block-") for name in storage.names_in(folder)):
         storage.remove_folder(folder)
@@ -280,25 +280,24 @@ def create_pretraining_data(
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> dict[str, Any]:
-    """Writes a folder of records with its manifest, and returns that.
+    """Writes a folder of records with its manifest, and returns the manifest.
 
-    Interrupted at any moment and called again with the same arguments, it keeps the blocks of text
-    that are finished, and the result is the same. After an error, such as a full disk, there is
-    nothing that a reader would accept.
+    If it is interrupted and called again with the same arguments, finished blocks of text are kept,
+    and the result is the same. After an error, such as a full disk, the folder contains nothing
+    that a reader would accept.
 
     Args:
       corpus: the text.
-      output_dir: folder to write; next to the shards it gets the vocabulary,
-        tokenizer_settings.json and label_counts.json.
+      output_dir: folder to write: the shards, the vocabulary, tokenizer_settings.json and
+        label_counts.json.
       tokenizer: the tokenizer of the text.
       settings: the settings of the records.
-      num_processes: number of processes that make records, which does not change them; 0: one per
-        processor.
-      shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
+      num_processes: number of processes, which does not affect the records; 0: one per processor.
+      shard_mb: megabytes of text per block; each block becomes one file per copy. 0: a 32nd of the
         corpus, between 1 and 32.
-      fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
+      fast: tokenize each word of the corpus once; False: each sentence as a whole. Ids are equal.
       overwrite: replace finished data in `output_dir`.
-      show_progress: draw a progress bar on stderr.
+      show_progress: show a progress bar on stderr.
     """
     plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb, fast)
     manifest = prepare(plan, output_dir, overwrite)
@@ -317,7 +316,7 @@ def create_pretraining_data(
                 bar.update(stored_bytes)
         return finish(plan, output_dir, tokenizer, merged)
     except OSError as error:
-        # The pool raises a worker's error here as well, with its errno.
+        # The pool re-raises a worker's error here, with its errno.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(

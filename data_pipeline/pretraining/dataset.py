@@ -1,4 +1,4 @@
-"""Records to batches: tf.data inputs that can be resumed and shared by several hosts."""
+"""Reads records as batches: tf.data inputs that can be resumed and shared by several hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHUFFLE_WINDOW = 16_384  # 16 MB of dynamic records of 512 tokens.
 
 
 def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Columns of B records under the names of the model's inputs and labels."""
+    """Renames the columns of B records to the model's inputs and labels."""
     labels = columns["next_sentence_labels"][:, 0]  # [B]
     questions = (name for name in columns if name.startswith("span_"))
     return {
@@ -50,8 +50,8 @@ def _training_records(
     seed: int,
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """Batches [B] of the records of training, but for the first ones; each record as an element of
-    what `read` gives.
+    """Batches [B] of training records, without the first `examples_before`; `read` maps a path to
+    a dataset with one element per record.
     """
     paths, counts = _shards(manifest)
     order = RecordOrder(paths, counts, min(sum(counts), SHUFFLE_WINDOW), seed, read)
@@ -61,14 +61,14 @@ def _training_records(
 
 
 def source_of_batch(data: str, global_batch_size: int, examples_before: int, *, seed: int) -> str:
-    """Names, separated by commas, of the files that hold the records of a batch of
-    `pretraining_dataset`, given the number of examples of the batches before it.
+    """The names, separated by commas, of the files with the records of a `pretraining_dataset`
+    batch, given the number of examples in the batches before it.
     """
 
     def names(path: tf.Tensor) -> tf.data.Dataset:
         return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
 
-    # The order of training is run again, with paths in place of records.
+    # Repeats the order of training with paths in place of records.
     manifest = record_folder.read_manifest(data)
     batches = _training_records(manifest, global_batch_size, examples_before, seed, names)
     paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
@@ -91,9 +91,9 @@ def _masker(manifest: dict[str, Any], span_mask_share: float) -> DynamicMasking:
 def record_parser(
     manifest: dict[str, Any], masker: DynamicMasking | None, seed: int
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """The last step of reading: a function (number of the batch, some of its serialized records,
-    number of the first of them) -> inputs of the model. `masker` is for dynamic records, whose
-    masks are functions of seed and batch.
+    """Returns the last step of reading: a function (number of the batch, some of its serialized
+    records, number of the first of them) -> model inputs. `masker` is for dynamic records, whose
+    masks depend on the seed and the batch.
     """
     schema = features.readable_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
@@ -109,7 +109,7 @@ def record_parser(
 def _parser(
     manifest: dict[str, Any], seed: int, span_mask_share: float
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """`record_parser` of a folder."""
+    """The `record_parser` of a folder."""
     if manifest["masking"] == "dynamic":
         return record_parser(manifest, _masker(manifest, span_mask_share), seed)
     if span_mask_share:
@@ -128,8 +128,8 @@ def _training_batches(
     input_context: tf.distribute.InputContext | None,
     span_mask_share: float,
 ) -> tf.data.Dataset:
-    """Batches without end, of which a host parses and masks its own rows, as one host would.
-    `place`: how many batches were before, and of how many examples.
+    """Infinite batches. Each host parses and masks its own rows, with the same result as on a
+    single host. `place` is the number of previous batches, and of their examples.
     """
     start_step, examples_before = place
     records = _training_records(manifest, global_batch_size, examples_before, seed)
@@ -146,11 +146,11 @@ def _evaluation_batches(
 ) -> tf.data.Dataset:
     """Batches of one pass, filled up with rows of weight 0.
 
-    200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72, in batches of 32, 16 rows
-    a host: 8 and 5 batches -> both give 8, the second with 56 rows of weight 0
+    200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72 records. In batches of 32, 16
+    rows per host, they need 8 and 5 batches -> both yield 8, the second with 56 rows of weight 0.
     """
-    # Masks are drawn for groups of records, so that they depend on neither the batch size nor the
-    # hosts, which take the groups in turn.
+    # Masks are drawn for groups of records, which are assigned to hosts in turn, so that masks
+    # depend on neither the batch size nor the number of hosts.
     parse = _parser(manifest, 0, span_mask_share)
     paths, counts = _shards(manifest)
     hosts = input_context or tf.distribute.InputContext()
@@ -163,7 +163,7 @@ def _evaluation_batches(
     num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
     groups = tf.data.TFRecordDataset(paths).batch(GROUP).enumerate()
     own = groups.shard(num_hosts, number).map(lambda *group: (group, 1.0))
-    # Hosts have to end at the same step: those with fewer rows repeat some, with weight 0.
+    # All hosts must end at the same step: hosts with fewer rows repeat some with weight 0.
     fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
     fillers = fillers.map(lambda *group: (group, 0.0))
 
@@ -177,7 +177,7 @@ def _evaluation_batches(
 
 
 def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_hosts: int) -> int:
-    """Number of batches that the host with the most rows needs; all hosts give as many."""
+    """Number of batches that the host with the most rows needs; all hosts yield this number."""
     numbers = []
     for host in range(num_hosts):
         first, end = host_rows(global_batch_size, tf.distribute.InputContext(num_hosts, host))
@@ -185,7 +185,7 @@ def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_
     return max(numbers)
 
 
-@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
+@tf.autograph.experimental.do_not_convert  # No function here needs conversion.
 def pretraining_dataset(
     data: str,
     global_batch_size: int,
@@ -200,8 +200,8 @@ def pretraining_dataset(
     manifest: dict[str, Any] | None = None,
     span_mask_share: float = 0.0,
 ) -> tf.data.Dataset:
-    """Batches of pre-training records. Dynamic records are masked here: with other masks in each
-    epoch of training, always with the same ones in evaluation.
+    """Batches of pre-training records. Dynamic records are masked here: with different masks in
+    each epoch of training, and with the same masks in every evaluation.
 
     Args:
       data: folder written by create_pretraining_data.
@@ -211,13 +211,13 @@ def pretraining_dataset(
       training: infinite and shuffled; otherwise one pass in the order of the files, whose last
         batch is filled up with rows of weight 0.
       start_step: number of batches already used; the first batch is the one after them.
-      examples_before: number of examples that these batches of training had; None: B each.
+      examples_before: number of examples in these training batches; None: B each.
       vocab_fingerprint: expected SHA-256 of the vocabulary, or None.
       max_seq_length: expected S, or None.
-      input_context: number of this host among several. It gets its part of each global batch, and
-        masks nothing else; together the hosts have the rows that one host would have.
-      manifest: of the folder, as `verify_records` gives it; None: it is verified here.
-      span_mask_share: [MASK]s that hide recurring spans, as a share of the tokens; of dynamic
+      input_context: identifies this host among several. It gets and masks only its part of each
+        global batch; together the hosts have the same rows as a single host.
+      manifest: the folder's manifest from `verify_records`; None: it is verified here.
+      span_mask_share: [MASK]s that hide recurring spans, as a share of the tokens; for dynamic
         records only.
 
     Returns:

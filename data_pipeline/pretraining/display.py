@@ -1,4 +1,4 @@
-"""Batches of records for people: text with marked masks, and measured distributions."""
+"""Displays batches of records: text with marked masks, and measured distributions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from data_pipeline.tokenizers.base import Tokenizer
 
-_PARTS = 8  # Parts of a sequence for the distribution of masks over it.
+_PARTS = 8  # Parts of a sequence, for the distribution of masks over its length.
 _LONGEST_RUN = 6
 _STYLES = {"masked": "33", "same": "32", "random": "31", "special": "2"}  # ANSI
 _LEGEND = {"masked": "[MASK]", "same": "left as it is", "random": "random piece"}
@@ -27,9 +27,8 @@ def legend(color: bool) -> str:
 def format_record(
     batch: Mapping[str, np.ndarray], row: int, tokenizer: Tokenizer, color: bool = False
 ) -> str:
-    """The record of a row of a batch of `dataset.pretraining_dataset` in three lines: numbers,
-    segment A, segment B. A piece to be predicted is written `input<label>`; runs of them stand in
-    { }.
+    """Formats a row of a `dataset.pretraining_dataset` batch in three lines: numbers, segment A,
+    segment B. A piece to predict is written `input<label>`; runs of them are enclosed in { }.
     """
     record = {name: values[row] for name, values in batch.items()}
     length = int(record["input_mask"].sum())
@@ -67,14 +66,14 @@ class Distributions:
     def __init__(self, mask_id: int) -> None:
         self._mask_id = mask_id
         self.records = self.tokens = self.swapped = 0
-        # Predictions, and those of them with [MASK] or the label as input.
+        # Number of predictions, and of those with [MASK] or the label as input.
         self.labels = self.masked = self.same = 0
-        # Runs of 1, 2, ... neighboring predictions; the last counts longer ones.
+        # Number of runs of 1, 2, ... adjacent predictions; the last entry includes longer runs.
         self.runs = np.zeros(_LONGEST_RUN, np.int64)
         self.parts = np.zeros(_PARTS, np.int64)  # Predictions in each eighth of their sequence.
 
     def add(self, batch: Mapping[str, np.ndarray]) -> None:
-        """Counts the real rows of a batch of `dataset.pretraining_dataset`."""
+        """Adds the real rows of a batch of `dataset.pretraining_dataset`."""
         real = batch["example_weights"] > 0
         batch = {name: values[real] for name, values in batch.items()}
         lengths = batch["input_mask"].sum(axis=1)
@@ -97,7 +96,7 @@ class Distributions:
         self.parts += np.bincount(part, minlength=_PARTS)
 
     def rows(self) -> Iterable[tuple[str, str]]:
-        """(name, value) of each figure, in words."""
+        """(name, value) of each figure, as text."""
         labels = max(1, self.labels)
         other = self.labels - self.masked - self.same
         sizes = [str(size) for size in range(1, _LONGEST_RUN)] + [f"{_LONGEST_RUN}+"]

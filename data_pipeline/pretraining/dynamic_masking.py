@@ -1,4 +1,4 @@
-"""Dynamic records to masked batches, in training: masking.py within a tf.data pipeline."""
+"""Masks batches of dynamic records during training: masking.py in a tf.data pipeline."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from data_pipeline.records import features
 from data_pipeline.records.python_calls import until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
-# The rows of a batch are masked in groups, each by a generator whose seed is made of the seed of
-# training and the numbers of batch and group: a resumed run draws the same masks again, and several
-# hosts, each of which masks the groups that its rows are in, give the batches of one.
+# The rows of a batch are masked in groups. Each group has a generator seeded with the training seed
+# and the numbers of batch and group. So a resumed run draws the same masks, and several hosts, each
+# masking the groups of its own rows, produce the same batches as a single host.
 GROUP = 64
-# How masks and orders are drawn, for runs to tell when a version draws them otherwise.
+# How masks and orders are drawn, so that runs can detect a version that draws them differently.
 DRAWS = "numpy, groups of 64 rows"
-# Keeps generators apart from those that make records, whose seeds are numbers as well.
+# Separates these generators from those that make records, whose seeds are also numbers.
 _OF_MASKS = (1,)
-_NONE = np.zeros(1, np.int64)  # For boundaries, at which masking does not look.
+_NONE = np.zeros(1, np.int64)  # For boundaries, which masking does not use.
 
 
 class DynamicMasking:
-    """A function from batches of dynamic records, whose ids the tokenizer made, to the columns of
-    static ones, and with `span_mask_share` to those of `features.question_schema`.
+    """Converts batches of dynamic records, made with this tokenizer, to the columns of static
+    records, and with `span_mask_share` also to those of `features.question_schema`.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class DynamicMasking:
         number: tf.Tensor,
         first_row: int = 0,
     ) -> dict[str, tf.Tensor]:
-        """Masked rows of R dynamic records (`features.parse`), in a graph or outside of one: int32
+        """Masks R dynamic records (`features.parse`), inside or outside of a graph; returns int32
         [R, S], [R, P] and [R, 1], float32 masked_lm_weights [R, P]. `number` (int64) is the number
-        of the batch, and `first_row` the first of these rows in it, a multiple of GROUP.
+        of the batch; `first_row` is the first of these rows in the batch, a multiple of GROUP.
         """
         ids = columns["token_ids"]
 
         def mask(number: np.ndarray, *records: np.ndarray) -> list[np.ndarray]:
-            # NumPy makes no generator of a negative number, which a seed may be.
+            # The seed may be negative, which NumPy generators do not allow.
             found = self._mask((seed % (1 << 64), int(number), first_row // GROUP), *records)
             return [found[output.name].astype(_dtype(output).name) for output in self._outputs]
 
@@ -77,7 +77,7 @@ class DynamicMasking:
             ],
             [_dtype(output) for output in self._outputs],
         )
-        # numpy_function gives no shapes, and XLA compiles for fixed ones.
+        # numpy_function does not set shapes, but XLA needs fixed ones.
         num_rows = columns["num_tokens_a"].shape[0]
         return {
             output.name: tf.ensure_shape(array, [num_rows, output.length])
@@ -94,7 +94,7 @@ class DynamicMasking:
         labels: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """The columns of static records, see `ColumnMaker.masked`. `key`: seed, number of the batch
-        and of the first group; ids, boundary: int32 [T], of all records; lengths: int64 [R];
+        and number of the first group; ids, boundary: int32 [T] of all records; lengths: int64 [R];
         length_a, labels: int32 [R].
         """
         starts, length_a = np.cumsum(lengths) - lengths, length_a.astype(np.int64)
@@ -116,7 +116,7 @@ class DynamicMasking:
     def _divided(
         self, ids: np.ndarray, boundary: np.ndarray, chunks: Pairs, rng: np.random.Generator
     ) -> Pairs:
-        """Segments of neighboring chunks, which are A alone."""
+        """Divides consecutive chunks, stored as segment A, into pairs of segments."""
         first, end = chunks.start_a[0], chunks.start_a[-1] + chunks.length_a[-1]
         sentences = np.append(np.flatnonzero(boundary[first:end] > 1), end - first)
         documents = np.searchsorted(sentences, np.append(chunks.start_a, end) - first)
@@ -129,5 +129,5 @@ class DynamicMasking:
 
 
 def _dtype(feature: features.Feature) -> tf.DType:
-    """The dtype of a column in batches, as `features.parse` gives it."""
+    """The dtype of a column in batches, as returned by `features.parse`."""
     return tf.float32 if feature.dtype == "float32" else tf.int32

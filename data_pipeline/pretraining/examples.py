@@ -1,4 +1,4 @@
-"""Documents to examples: what records, training text and datasets of text are all made by.
+"""Makes examples from documents, for records, training text and datasets of text.
 
 text -> ids -> pairs of segments -> columns (masked, if the records are static) -> bytes
 """
@@ -20,14 +20,14 @@ from data_pipeline.records import example_bytes
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 
-_EXAMPLES_AT_ONCE = 1024  # Static masks depend on it: they are drawn for so many at a time.
+_EXAMPLES_AT_ONCE = 1024  # Static masks are drawn for this many at a time, and depend on it.
 _CHARACTERS_AT_ONCE = 1 << 21
 
 
 class BlockExamples:
-    """The examples of a block of documents (lists of sentences), copy by copy; each copy has
-    others. `place`: the numbers of the group and of the block. With `fast` each word is tokenized
-    once (tokenizers/fast), to the same ids.
+    """The examples of a block of documents (lists of sentences), copy by copy; copies differ.
+    `place`: the numbers of the group and of the block. With `fast` each word is tokenized once
+    (tokenizers/fast), with the same ids.
     """
 
     def __init__(
@@ -46,21 +46,21 @@ class BlockExamples:
 
     @property
     def ids(self) -> np.ndarray:
-        """int32 [T]: the ids of which segments are ranges, with [SEP] between packed documents."""
+        """int32 [T]: ids, of which segments are ranges, with [SEP] between packed documents."""
         return self._pairs.tokenized.ids
 
     @property
     def skipped(self) -> collections.Counter:
-        """Number of chunks and documents that gave no example in the copies so far, by reason."""
+        """Number of chunks and documents without an example in the copies so far, by reason."""
         alone = {"document without a pair": self._pairs.documents_without_pair}
         return +(self._skipped + collections.Counter(alone))
 
     def copy(self, number: int) -> tuple[Pairs, Iterator[tuple[int, RecordColumns]]]:
-        """The shuffled pairs of a copy; and their columns, which can be taken once: for some
-        records at a time, their number and columns.
+        """The shuffled pairs of a copy, and an iterator over their columns, which yields (number of
+        records, columns) for some records at a time.
         """
-        # All draws depend on this block and copy alone, so that they become the same bytes wherever
-        # and whenever they are worked on.
+        # All random draws depend only on this block and copy, so that the bytes are the same
+        # wherever and whenever they are made.
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)
         self._skipped.update(skipped)
@@ -106,6 +106,6 @@ def _pair_maker(
     lengths = settings.max_num_tokens, settings.short_seq_prob
     if settings.pack_documents:
         return DocumentPacker(text, tokenizer.sep_id, *lengths)
-    # The order of dynamic records is drawn when they are read, and dynamic segments as a whole.
+    # Dynamic records are swapped when they are read, and dynamic segments are also divided then.
     swap, divide = settings.masking == "static", settings.segments == "fixed"
     return PairMaker(text, settings.sentence_objective, *lengths, swap=swap, divide=divide)

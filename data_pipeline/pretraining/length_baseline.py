@@ -1,7 +1,7 @@
-"""A baseline for the labels of pairs: a guess by the lengths of the two segments alone.
+"""A baseline for the labels of pairs: guesses based only on the lengths of the two segments.
 
-A second segment from another document has another length than the one that follows, so that a
-guess may reach more than an accuracy of one half.
+A second segment from another document tends to have another length than the one that follows, so
+guesses may exceed an accuracy of one half.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MIN_RECORDS = 100
 def length_baseline(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> tuple[float, float] | None:
-    """Accuracy and loss (nats) of guessing labels by the lengths of the segments alone, on at most
-    20,000 held-out records; None when there are fewer than 100, labels of one kind only, or dynamic
-    segments. Nothing is random.
+    """Accuracy and loss (nats) of guessing labels from the lengths of the segments only, on at most
+    20,000 held-out records. None if there are fewer than 100 records, only one kind of label, or
+    dynamic segments. The result is deterministic.
     """
-    # A decision tree guesses, learned from at most 20,000 records, spread over the training folder.
-    # Without one for the same objective, each fifth of the held-out records is guessed from the
+    # The guesses are those of a decision tree, fitted to at most 20,000 records from the training
+    # folder. If that has another objective, each fifth of the held-out records is guessed from the
     # others.
     if _is_divided_later(eval_manifest):  # The records have no segments.
         return None
@@ -64,7 +64,7 @@ def _is_enough(labels: np.ndarray) -> bool:
 
 
 def _tree() -> tree.DecisionTreeClassifier:
-    # Leaves hold at least 2 % of the records, so that it does not learn single ones.
+    # Leaves hold at least 2 % of the records, to avoid overfitting to single records.
     return tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
 
 
@@ -94,7 +94,7 @@ def _pairs(manifest: Mapping[str, Any], serialized: tf.Tensor) -> np.ndarray:
     second = columns["token_ids"].row_lengths().numpy() - first
     if _objective(manifest) != "sop":
         return np.stack([first, second, labels])
-    # Either order is as likely when it is drawn; both of a record stay side by side.
+    # Both orders are equally likely when one is drawn, so each record counts in both, adjacent.
     ones = np.ones_like(labels)
     both = [[first, second], [second, first], [0 * ones, ones]]
     return np.stack([np.stack(pair, axis=1).ravel() for pair in both])

@@ -1,4 +1,4 @@
-"""The results of all blocks, merged one by one in whatever order they are finished."""
+"""Merges the results of blocks one by one, in any order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from data_pipeline.pretraining.statistics import RecordStatistics
 
 
 class MergedResults:
-    """Sums over blocks, and their files; equal for any order of `add` and `merge`."""
+    """Sums over blocks, and their files; independent of the order of `add` and `merge`."""
 
     def __init__(self, vocab_size: int) -> None:
         self.statistics = RecordStatistics(vocab_size)
         self.problems: collections.Counter = collections.Counter()
         self.text_bytes = 0
-        # Block -> its files as JSON, about 200 bytes a file; all else is summed. The counts of a
-        # block's labels alone are a thousand times as much.
+        # Block -> its files as JSON, about 200 bytes per file. Everything else is summed: the label
+        # counts of a block alone would take a thousand times as much.
         self._files: dict[str, bytes] = {}
-        self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.
+        self._examples: list[tuple[str, int, str]] = []  # Block, index in its list, example.
 
     def add(self, result: BlockResult) -> None:
         """Adds the result of one block."""
@@ -44,7 +44,7 @@ class MergedResults:
         self._examples = sorted([*self._examples, *examples])[:MAX_EXAMPLES]
 
     def shards(self) -> list[dict[str, Any]]:
-        """The manifest's entries of the files, in its order."""
+        """The manifest entries of the files, in the manifest's order."""
         return [shard for name in sorted(self._files) for shard in json.loads(self._files[name])]
 
     def examples(self) -> list[str]:
@@ -52,7 +52,7 @@ class MergedResults:
         return [text for _, _, text in self._examples]
 
     def to_json(self) -> dict[str, Any]:
-        """A value that `from_json` reads again."""
+        """A JSON value that `from_json` reads."""
         return {
             "statistics": self.statistics.to_json(),
             "problems": dict(self.problems),
@@ -63,13 +63,13 @@ class MergedResults:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> MergedResults:
-        """Reads what `to_json` gave."""
+        """Reads the value that `to_json` returned."""
         merged = cls(0)
         merged.statistics = RecordStatistics.from_json(value["statistics"])
         merged.problems.update(value["problems"])
         merged.text_bytes = value["text_bytes"]
         for name, files in value["files"].items():
             merged._files[name] = json.dumps(files).encode("utf-8")
-        # JSON makes lists of them, which Python does not compare with tuples.
+        # JSON converts tuples to lists, which cannot be compared with tuples.
         merged._examples = [tuple(example) for example in value["examples"]]
         return merged

@@ -1,7 +1,7 @@
-"""Whole sentences of one document after the other in a record: RoBERTa's FULL-SENTENCES.
+"""Packs whole sentences of consecutive documents into records: RoBERTa's FULL-SENTENCES.
 
 Documents much shorter than a record would leave it nearly empty. Here a record holds as many
-sentences in a row as fit, across documents, with [SEP] where one ends:
+consecutive sentences as fit, across documents, with [SEP] at the end of each document:
 
   [CLS] the end of a document [SEP] a short document [SEP] the beginning of another [SEP]
 """
@@ -19,7 +19,7 @@ from data_pipeline.pretraining.tokenized import TokenizedDocuments, split_long_s
 
 
 def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocuments:
-    """The documents with [SEP] as the last id of the last sentence of each.
+    """Appends [SEP] to the last sentence of each document.
 
     Documents [[5 6] [7]] [[8]] -> [[5 6] [7 SEP]] [[8 SEP]].
     """
@@ -28,7 +28,7 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
     ends = tokenized.sentences[last[has_text]]  # Ends of documents among the ids: [3, 4] above.
     starts_word = tokenized.starts_word.copy()
     starts_word[tokenized.sentences[first[has_text]]] = True
-    # A boundary moves by the [SEP]s before it: sentences [0, 2, 3, 4] -> [0, 2, 4, 6].
+    # A boundary moves by the number of [SEP]s before it: sentences [0, 2, 3, 4] -> [0, 2, 4, 6].
     return TokenizedDocuments(
         np.insert(tokenized.ids, ends, sep_id),
         tokenized.sentences + np.searchsorted(ends, tokenized.sentences, side="right"),
@@ -38,8 +38,8 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
 
 
 class DocumentPacker:
-    """A maker of packed records of a block of documents; each copy gets others. See `PairMaker`.
-    `max_num_tokens` counts the [SEP] between documents.
+    """Makes packed records from a block of documents; copies differ. See `PairMaker`.
+    `max_num_tokens` includes the [SEP] between documents.
     """
 
     documents_without_pair = 0  # Every document is in a record.
@@ -55,21 +55,21 @@ class DocumentPacker:
         self._limit, self._short_seq_prob = max_num_tokens, short_seq_prob
         sentences = self.tokenized.sentences
         self._starts = sentences[:-1].tolist()
-        # Without the [SEP] at a document's end: a record adds one of its own.
+        # Without the [SEP] at a document's end, since every record ends with a [SEP] anyway.
         self._ends = (sentences[1:] - (self.tokenized.ids[sentences[1:] - 1] == sep_id)).tolist()
 
     def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
-        """The records of one copy in the order of the text, as segments A alone."""
+        """The records of one copy in the order of the text, each a single segment A."""
         rows = np.array(list(self._records(rng)), np.int64).reshape(-1, 2)
         start, end = rows.T
         nothing = np.zeros_like(start)
         return Pairs(start, end - start, end, nothing, nothing), collections.Counter()
 
     def _records(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        """Start and end of each record, among the ids."""
-        # The first record is of any length, so that each copy of the text is cut at other places.
+        """Start and end of each record in the ids."""
+        # The first record has a random length, so that copies of the text are cut differently.
         count = len(self._starts)
-        # As many targets as sentences are enough: each record takes one at least.
+        # One target per sentence is enough: each record takes at least one sentence.
         targets = target_lengths(rng, count, self._limit, self._short_seq_prob)
         targets[:1] = target_lengths(rng, 1, self._limit, 1.0)
         first = 0
@@ -77,7 +77,7 @@ class DocumentPacker:
             if first == count:
                 return
             last = bisect.bisect_right(self._ends, self._starts[first] + target, first)
-            # Targets may be short, and sentences were cut to the limit only: a longer one is alone.
+            # A sentence longer than its target, but not than the limit, is a record of its own.
             last = max(last, first + 1)
             yield self._starts[first], self._ends[last - 1]
             first = last

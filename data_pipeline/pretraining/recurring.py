@@ -1,7 +1,7 @@
-"""Spans of words that occur again in their sequence, for masks and for questions.
+"""Spans of words that occur more than once in their sequence, for masks and for questions.
 
 the red car was sold . she saw the red car and sold it
-spans of more than one place: `the red car` (0 and 8), `sold` (4 and 12)
+spans with more than one place: `the red car` (0 and 8), `sold` (4 and 12)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 if TYPE_CHECKING:
     from data_pipeline.pretraining.masking import WordSpans
 
-MAX_TOKENS = 10  # Of a span, as in Splinter (Ram et al. 2021).
+MAX_TOKENS = 10  # The longest span, as in Splinter (Ram et al. 2021).
 _FUNCTION_WORDS = """
 a about above after again against all also am an and any are as at be because been before being
 below between both but by can could d did do does doing don down during each few for from further
@@ -30,16 +30,16 @@ _INVERSE = np.uint64(pow(int(_BASE), -1, 1 << 64))
 
 
 class Occurrences(NamedTuple):
-    """M places of recurring spans in R sequences, in order; int64 [M]. No two overlap."""
+    """M places of recurring spans in R sequences, in order; int64 [M]. They do not overlap."""
 
-    first: np.ndarray  # Numbers of the first word, and of the word after the last.
+    first: np.ndarray  # Number of the first word, and of the word after the last one.
     end: np.ndarray
-    span: np.ndarray  # Number of the span: equal where the words and the sequence are equal.
-    is_first: np.ndarray  # bool [M]: whether it is the span's first place.
+    span: np.ndarray  # Number of the span: equal for equal words in the same sequence.
+    is_first: np.ndarray  # bool [M]: whether it is the first place of the span.
 
 
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
-    """bool [V]: pieces of content words: with a letter or digit, and no English function word."""
+    """bool [V]: pieces with a letter or digit that are not English function words."""
     special, function_words = set(tokenizer.special_ids), set(_FUNCTION_WORDS.split())
     texts = [piece.lstrip("\u2581").removeprefix("##").lower() for piece in tokenizer.pieces]
     return np.array(
@@ -51,13 +51,13 @@ def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
 
 
 def find_recurring(tokens: np.ndarray, words: WordSpans, is_content: np.ndarray) -> Occurrences:
-    """The spans of whole words, of up to MAX_TOKENS tokens, that occur more than once in their
-    sequence (tokens int32 [R, S]), and begin and end with a word that has a piece of `is_content`
-    (bool [V]). Longest spans come first, and a word is part of one.
+    """Finds spans of whole words, up to MAX_TOKENS tokens, that occur more than once in their
+    sequence (tokens int32 [R, S]). A span begins and ends with a word that has a piece of
+    `is_content` (bool [V]). Longer spans take precedence; each word is part of one span at most.
     """
     hashes = _SpanHashes(tokens, words)
     is_content_word = hashes.number_of(is_content[tokens]) > 0
-    recurring: list[np.ndarray] = []  # Of each number of words, the first words of such spans.
+    recurring: list[np.ndarray] = []  # For each number of words, the first words of such spans.
     starts = np.arange(len(words.starts))
     while len(starts) and len(recurring) < MAX_TOKENS:
         size = len(recurring) + 1
@@ -65,7 +65,7 @@ def find_recurring(tokens: np.ndarray, words: WordSpans, is_content: np.ndarray)
         starts = starts[words.ends[starts + size - 1] - words.starts[starts] <= MAX_TOKENS]
         starts = starts[_is_frequent(hashes.of(starts, size))]
         recurring.append(starts)
-        # A longer one consists of two that overlap: [3 4 7] of n words -> [3] of n + 1.
+        # A longer span consists of two overlapping ones: [3 4 7] of n words -> [3] of n + 1.
         starts = starts[np.isin(starts + 1, starts, assume_unique=True)]
     taken = np.zeros(len(words.starts), bool)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -73,7 +73,7 @@ def find_recurring(tokens: np.ndarray, words: WordSpans, is_content: np.ndarray)
         starts, taken_before = recurring[size - 1], _sums_before(taken)
         is_free = taken_before[starts + size] == taken_before[starts]
         starts = starts[is_free & is_content_word[starts] & is_content_word[starts + size - 1]]
-        # Of places in a chain of overlaps the first one stays: [3 4 9] of two words -> [3 9].
+        # In a chain of overlapping places, the first one is kept: [3 4 9] of two words -> [3 9].
         starts = starts[_is_frequent(hashes.of(starts, size))]
         starts = starts[np.diff(starts, prepend=-size) >= size]
         keys = hashes.of(starts, size)
@@ -106,10 +106,10 @@ def _is_frequent(keys: np.ndarray) -> np.ndarray:
 
 
 class _SpanHashes:
-    """Hashes of spans of words, other ones in each sequence."""
+    """Hashes of spans of words; equal words have different hashes in different sequences."""
 
-    # The hash of tokens t_0 ... t_n is the sum of value(t_i) * BASE ** i, modulo 2 ** 64: a
-    # difference of two sums from the beginning of the sequence, times a power of the inverse.
+    # The hash of tokens t_0 ... t_n is the sum of value(t_i) * BASE ** i, modulo 2 ** 64: the
+    # difference of two cumulative sums of the sequence, times a power of the inverse.
     def __init__(self, tokens: np.ndarray, words: WordSpans) -> None:
         self._words = words
         self._rows = np.repeat(np.arange(len(tokens)), np.diff(words.first))
@@ -119,14 +119,14 @@ class _SpanHashes:
         self._keys = _mixed(self._rows.astype(np.uint64) ^ _BASE)
 
     def of(self, first: np.ndarray, size: int) -> np.ndarray:
-        """uint64 [K] of the spans of `size` words from `first` (int64 [K]) on."""
+        """uint64 [K]: hashes of the spans of `size` words that start at `first` (int64 [K])."""
         rows, start = self._rows[first], self._words.starts[first]
         end = self._words.ends[first + size - 1]
         sums = self._sums[rows, end] - self._sums[rows, start]
         return sums * self._powers[start] + self._keys[first]
 
     def number_of(self, flags: np.ndarray) -> np.ndarray:
-        """int64 [W]: number of tokens of each word where `flags` (bool [R, S]) is set."""
+        """int64 [W]: number of tokens in each word for which `flags` (bool [R, S]) is set."""
         before = np.pad(np.cumsum(flags, axis=1), [[0, 0], [1, 0]])
         words = self._words
         return before[self._rows, words.ends] - before[self._rows, words.starts]
@@ -140,7 +140,7 @@ def _powers(base: np.uint64, count: int) -> np.ndarray:
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
-    """Numbers that look random, a function of each (splitmix64)."""
+    """Maps each number to a pseudo-random one (splitmix64)."""
     values = (values + np.uint64(1)) * _BASE
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -155,11 +155,11 @@ def choose_copies(
     excluded: np.ndarray | None,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draws places to mask, all but the first ones of their spans, for about a share of the budgets
-    (int64 [R]) in tokens; words that are `excluded` (int64) stay as they are.
+    """Draws places to mask, never the first one of a span, for about a share of the budgets (int64
+    [R]) in tokens. `excluded` words (int64) are not masked.
 
-    Returns int64 [W], 0 or the number of the word's place, below 0; int64, the words to be left
-    alone from then on: these places, and the first ones of their spans; int64 [R], their tokens.
+    Returns int64 [W], 0 or the (negative) number of the word's place; int64, words that must not be
+    masked later: these places and the first ones of their spans; int64 [R], tokens to mask.
     """
     excluded_before = _sums_before(
         np.bincount([] if excluded is None else excluded, minlength=len(words.starts))
@@ -172,7 +172,7 @@ def choose_copies(
     order = np.lexsort((order_draws, rows))
     later, sizes, rows = later[order], sizes[order], rows[order]
     used = sums_in_rows(sizes, rows)
-    # A random point of a span decides, so that the share is met on average.
+    # A span is chosen if a random point in it is within the share, which is then met on average.
     point = used - end_draws * sizes
     is_chosen = (point <= share * budgets[rows]) & (used <= budgets[rows])
     chosen = later[is_chosen]
@@ -186,13 +186,13 @@ def choose_copies(
 
 
 def ranges(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The integers of ranges, and the number of each one's range: 3:5, 8:9 -> [3 4 8], [0 0 1]."""
+    """The integers in ranges, and the number of the range of each: 3:5, 8:9 -> [3 4 8], [0 0 1]."""
     number = np.repeat(np.arange(len(first)), end - first)
     inside = np.arange(len(number)) - _sums_before(end - first)[number]
     return first[number] + inside, number
 
 
 def sums_in_rows(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Cumulated sizes, anew in each row: sizes [2 1 3 1], rows [0 0 1 1] -> [2 3 3 4]."""
+    """Cumulative sums of sizes in each row: sizes [2 1 3 1], rows [0 0 1 1] -> [2 3 3 4]."""
     sums = _sums_before(sizes)
     return sums[1:] - sums[np.searchsorted(rows, rows)]

@@ -1,14 +1,14 @@
-"""Documents to pairs of segments, for sentence-order or next-sentence prediction.
+"""Divides documents into pairs of segments, for sentence-order or next-sentence prediction.
 
 Follows google-research/albert's create_instances_from_document, except that sentence-order pairs
-never hold text of two documents: a chunk of one sentence is divided at a word inside it.
+never mix text of two documents: a chunk of one sentence is divided at a word inside it.
 
-Segments are ranges of TokenizedDocuments.ids; no id is copied here.
+Segments are ranges of TokenizedDocuments.ids; ids are not copied here.
 
     a document of sentences with 40, 50, 30, 60, 20 ids, a target of 100 ids
     chunks     40 50 30 | 60 20               closed by the sentence that reaches the target
-    borders    40 / 50 30 | 60 / 20           a random one between two sentences
-    pairs      (40, 80), (60, 20)             cut to the limit together; half are swapped
+    borders    40 / 50 30 | 60 / 20           a random border between two sentences
+    pairs      (40, 80), (60, 20)             truncated to the limit in total; half are swapped
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Pairs:
     start_a: np.ndarray  # Segment A is ids[start_a:start_a + length_a].
     length_a: np.ndarray
     start_b: np.ndarray
-    length_b: np.ndarray  # 0 where A is alone.
-    label: np.ndarray  # 0 when B follows A; 1 when swapped, or when B is from another document.
+    length_b: np.ndarray  # 0 if there is no B.
+    label: np.ndarray  # 0 if B follows A; 1 if swapped, or if B is from another document.
 
     def __len__(self) -> int:
         return len(self.label)
 
     def take(self, rows: np.ndarray | slice) -> Pairs:
-        """The pairs with these numbers, in their order."""
+        """The pairs with these numbers, in this order."""
         return Pairs(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
 def swapped(pairs: Pairs, rng: np.random.Generator) -> Pairs:
-    """The pairs, half of them with A and B exchanged and label 1."""
+    """Swaps A and B in half of the pairs, at random, and sets their label to 1."""
     swap = rng.random(len(pairs)) < 0.5
     return Pairs(
         np.where(swap, pairs.start_b, pairs.start_a),
@@ -59,15 +59,15 @@ def swapped(pairs: Pairs, rng: np.random.Generator) -> Pairs:
 
 
 def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Integers 0 <= i < limit from draws in [0, 1)."""
+    """Converts draws in [0, 1) to integers 0 <= i < limit."""
     return (draws * limits).astype(np.int64)
 
 
 def target_lengths(
     rng: np.random.Generator, count: int, limit: int, short_seq_prob: float
 ) -> list[int]:
-    """Target lengths of `count` chunks: `limit` ids or, with the probability `short_seq_prob`, a
-    length that is uniform from 2 to `limit`.
+    """Target lengths of `count` chunks: `limit` ids, or with probability `short_seq_prob` a length
+    drawn uniformly from 2 to `limit`.
     """
     is_short = rng.random(count) < short_seq_prob
     short = 2 + _below(rng.random(count), np.array(limit - 1))
@@ -77,13 +77,13 @@ def target_lengths(
 def truncated_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths (int64 [R]) of segments that are cut to `limit` together: the longer one loses ids
-    first, equal ones in turn; A loses the odd last one where `last_from_a` (bool [R]).
+    """Lengths (int64 [R]) of segments after truncation to `limit` ids in total: the longer one
+    loses ids first, then both in turn. An odd last id is taken from A if `last_from_a` (bool [R]).
 
-        lengths 10 and 4, limit 8 -> 4, 4; limit 7 -> 3, 4 where last_from_a, else 4, 3
+        lengths 10 and 4, limit 8 -> 4, 4; limit 7 -> 3, 4 if last_from_a, else 4, 3
     """
-    # If the odd last one were always of B, as in the reference, lengths would tell the order of
-    # segments that are swapped later: (63, 62) ids or (62, 63).
+    # If the odd last id were always taken from B, as in the reference, lengths would reveal the
+    # order of segments that are swapped later: (63, 62) ids or (62, 63).
     excess = np.maximum(0, length_a + length_b - limit)
     from_longer = np.minimum(excess, abs(length_a - length_b))
     rest = excess - from_longer
@@ -92,7 +92,7 @@ def truncated_lengths(
 
 
 class PairMaker:
-    """A maker of the pairs of a block of documents; each copy of the text gets others.
+    """Makes the pairs of a block of documents; copies of the text get different pairs.
 
     Args:
       tokenized: the documents.
@@ -100,8 +100,8 @@ class PairMaker:
         another document with probability 1/2; "none": the whole chunk as A.
       max_num_tokens: largest number of ids in A and B together.
       short_seq_prob: probability that a document gets a shorter target length.
-      swap: whether to swap; otherwise sentence-order pairs are left in order.
-      divide: whether to cut chunks into segments; otherwise each is left whole, as A.
+      swap: whether to swap sentence-order pairs; otherwise they are left in order.
+      divide: whether to divide chunks into segments; otherwise each chunk is A as a whole.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class PairMaker:
         swap: bool = True,
         divide: bool = True,
     ) -> None:
-        # Without long sentences; segments are ranges of its ids.
+        # Long sentences are split; segments are ranges of these ids.
         tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
@@ -147,26 +147,26 @@ class PairMaker:
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
         skipped[ONE_WORD] += int(np.count_nonzero(~kept))
         self._has_pair[document[kept]] = True
-        if not self._divides:  # Whole chunks are segments A alone.
+        if not self._divides:  # Whole chunks become segment A.
             start, end = self._sentences[first[kept]], self._sentences[last[kept]]
             nothing = np.zeros_like(start)
             return Pairs(start, end - start, end, nothing, nothing), +skipped
         return self._finished(pairs.take(kept), rng), +skipped
 
     def divide_documents(self, rng: np.random.Generator) -> Pairs:
-        """A pair of each document, which is a whole chunk of an earlier PairMaker."""
+        """One pair per document, where each document is a whole chunk of an earlier PairMaker."""
         first, last = np.array(self._documents, np.int64).T
         nothing = np.zeros_like(first)
         pairs, _ = self._divide(first, last, nothing, nothing, rng)
         return self._finished(pairs, rng)
 
     def _finished(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Pairs swapped, if they are to be, and cut to the limit."""
+        """Pairs after swapping, if enabled, and truncation to the limit."""
         return self._truncate(swapped(pairs, rng) if self._swaps else pairs, rng)
 
     @property
     def documents_without_pair(self) -> int:
-        """Number of documents that gave no pair in any copy so far."""
+        """Number of documents without a pair in any copy so far."""
         return int(np.count_nonzero(~self._has_pair))
 
     def _targets(self, rng: np.random.Generator) -> list[int]:
@@ -174,7 +174,7 @@ class PairMaker:
         return target_lengths(rng, len(self._documents), self._limit, self._short_seq_prob)
 
     def _chunk_end(self, first: int, last: int, target: int) -> int:
-        """End of the chunk of sentences from `first` on with `target` ids and enough words.
+        """End of the chunk that starts at sentence `first`, with `target` ids and enough words.
 
         Sentences of 4, 5, 2 ids: target 9 -> 2, target 10 -> 3.
         """
@@ -185,7 +185,7 @@ class PairMaker:
         return min(end, last)
 
     def _chunk_start(self, first: int, last: int, target: int) -> int:
-        """Start of the chunk of sentences up to `last` with `target` ids and enough words."""
+        """Start of the chunk that ends before `last`, with `target` ids and enough words."""
         reach = self._ends[last - 1] - target
         start = bisect.bisect_right(self._starts, reach, first, last) - 1
         if self._min_words > 1:
@@ -196,10 +196,10 @@ class PairMaker:
     def _chunks(
         self, targets: list[int], backwards: np.ndarray
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """(document, first sentence, end sentence, no random segment) of each chunk."""
-        # A chunk is closed by the sentence that reaches the target, and that one is longer than
-        # most. If it were always the last, B would tend to be longer than A, and lengths tell the
-        # order of 54.7 % of the pairs. So some documents are divided from their end.
+        """(document, first sentence, end sentence, 0, 0 for no random segment) of each chunk."""
+        # The sentence that reaches the target closes a chunk, and it is longer than most. If it
+        # were always the last one, B would tend to be longer than A, and lengths would reveal the
+        # order of 54.7 % of the pairs. So some documents are divided backwards from their end.
         for document, ((first, last), target) in enumerate(zip(self._documents, targets)):
             if backwards[document]:
                 borders = [last]
@@ -217,8 +217,8 @@ class PairMaker:
         self, rng: np.random.Generator, skipped: collections.Counter
     ) -> Iterator[tuple[int, int, int, int, int]]:
         """(document, first sentence, end sentence, start and end of a random segment) of each
-        chunk: half have one, from a random other document. The sentences that such a chunk leaves
-        unused begin the next one.
+        chunk. Half of the chunks have a random segment from another document; the sentences that
+        such a chunk does not use begin the next one.
         """
         targets = self._targets(rng)
         own = {document: place for place, document in enumerate(self._with_text)}
@@ -227,8 +227,8 @@ class PairMaker:
             if len(self._with_text) < 2:
                 skipped[ALONE] += 1
                 continue
-            # A chunk takes at most four draws and uses up a sentence. Drawing for all sentences at
-            # once is faster, and what a document draws does not depend on the chunks of others.
+            # A chunk takes at most four draws and uses at least one sentence. Drawing for all
+            # sentences at once is faster, and makes a document's draws independent of others.
             draws = iter(rng.random(4 * (last - first)).tolist())
             while first < last:
                 end = self._chunk_end(first, last, targets[document])
@@ -238,11 +238,11 @@ class PairMaker:
                     continue
                 size = end - first
                 used = first + 1 + (int(next(draws) * (size - 1)) if size > 1 else 0)
-                # What A leaves of the target is the length of B.
+                # The length of B is the part of the target that A leaves.
                 length = targets[document] - (self._starts[used - 1] - self._starts[first])
                 length -= self._ends[used - 1] - self._starts[used - 1]
                 other = int(next(draws) * (len(self._with_text) - 1))
-                # Drawn from one fewer than there are documents, to pass over the one at `place`.
+                # Drawn from one number less than there are documents, to skip the one at `place`.
                 other_first, other_last = self._documents[self._with_text[other + (other >= place)]]
                 start = other_first + int(next(draws) * (other_last - other_first))
                 goal = self._starts[start] + max(1, length)
@@ -258,8 +258,8 @@ class PairMaker:
         random_end: np.ndarray,
         rng: np.random.Generator,
     ) -> tuple[Pairs, np.ndarray]:
-        """Chunks as pairs; bool [R], False for a chunk of a single word that needs a border."""
-        # The border is uniform among those between sentences, or the words of a single sentence.
+        """Chunks as pairs; bool [R], False if a border is needed but a chunk has a single word."""
+        # The border is uniform among those between sentences, or between a single sentence's words.
         start, end = self._sentences[first], self._sentences[last]
         is_random = random_end > random_start
         draws = rng.random(len(first))
@@ -279,7 +279,7 @@ class PairMaker:
         return Pairs(start, border - start, start_b, end_b - start_b, label), kept
 
     def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Both segments cut to the limit together, each id off the front or the back."""
+        """Truncates both segments to the limit in total; each id is cut from the front or back."""
         length_a, length_b = truncated_lengths(
             pairs.length_a, pairs.length_b, self._limit, rng.random(len(pairs)) < 0.5
         )

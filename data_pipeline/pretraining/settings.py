@@ -1,4 +1,4 @@
-"""The settings of pre-training records, checked."""
+"""The settings of pre-training records, and their checks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from data_pipeline.schedules import Schedule
 from data_pipeline.settings import Numbers, Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
-# Settings that earlier versions did not have, and what those versions did.
+# Settings that earlier versions did not have, with the values that match their behavior.
 _LATER = {"recurring_mask_share": 0.0, "segments": "fixed", "mask_schedule": None}
-_SHARES = Numbers(float, above=0, below=1)  # Of the tokens, to predict.
+_SHARES = Numbers(float, above=0, below=1)  # Allowed shares of the tokens to predict.
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(Settings):
-    """The settings of pre-training examples; 0 becomes the automatic value of its help text.
+    """The settings of pre-training examples; 0 becomes the automatic value that the help describes.
 
     Raises:
-      UserError: a value is out of its range, or two do not go together.
+      UserError: a value is out of range, or two values are incompatible.
     """
 
     max_seq_length: int = setting(
@@ -136,19 +136,19 @@ class PretrainingSettings(Settings):
             )
         if self.mask_schedule is not None:
             self._take_largest_share()
-        # At least one, and not more than S less [CLS] and one [SEP].
+        # At least 1, and at most S minus [CLS] and one [SEP].
         predictions = min(max(1, round(self.masked_lm_prob * s)), s - 2)
         self._fill_in("max_predictions_per_seq", predictions)
         self._fill_in("ngram", 3 if self.whole_word_mask else 1)
         self._fill_in("dupe_factor", 10 if self.masking == "static" else 1)
 
     def _fill_in(self, name: str, automatic: int) -> None:
-        """Puts the automatic value in place of a field's 0."""
-        # The dataclass is frozen, so that it cannot simply be assigned.
+        """Replaces 0 in a field by its automatic value."""
+        # The dataclass is frozen, so the field cannot simply be assigned.
         object.__setattr__(self, name, getattr(self, name) or automatic)
 
     def _take_largest_share(self) -> None:
-        """Makes masked_lm_prob the largest share of the schedule, for which batches need room."""
+        """Sets masked_lm_prob to the largest share of the schedule, for which batches need room."""
         if self.masking == "static":
             raise UserError(
                 f"--mask_schedule={self.mask_schedule} is for masks that are drawn in training; "
@@ -170,7 +170,7 @@ class PretrainingSettings(Settings):
         return Schedule((self.masked_lm_prob,))
 
     def check_no_run_is_needed(self) -> None:
-        """Raises UserError for a schedule, where the steps of a run are not known."""
+        """Raises UserError if there is a schedule; for code without the steps of a run."""
         if self.mask_schedule is not None:
             raise UserError(
                 f"--mask_schedule={self.mask_schedule} is for run_pretraining, which draws masks "
@@ -179,13 +179,13 @@ class PretrainingSettings(Settings):
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> PretrainingSettings:
-        """The settings of records, from their manifest; an older one lacks the latest fields."""
+        """The settings of records, from their manifest; older ones lack the latest fields."""
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{k: v for k, v in manifest["settings"].items() if k in names})
 
     def to_manifest(self) -> dict[str, Any]:
-        """The settings as manifests and fingerprints have them: later ones where they are used, so
-        that a folder of an earlier version is made again with the same bytes.
+        """The settings for manifests and fingerprints. Settings in _LATER are included only if
+        used, so that a folder of an earlier version is made again with the same bytes.
         """
         values = dataclasses.asdict(self)
         return {k: v for k, v in values.items() if k not in _LATER or v != _LATER[k]}
@@ -198,11 +198,11 @@ class PretrainingSettings(Settings):
     @property
     def max_record_tokens(self) -> int:
         """Largest number of tokens of text in a dynamic record."""
-        # Of a chunk of sentences the last one, which reaches the target, may be as long as it.
+        # The last sentence of a chunk, which reaches the target, may itself be as long as that.
         return self.max_num_tokens * (2 if self.segments == "dynamic" else 1)
 
     def masking_rule(self, tokenizer: Tokenizer, is_content: bool = False) -> MaskingRule:
-        """The rule that masks ids of this tokenizer; with `is_content` it knows content words."""
+        """The rule for masking ids of this tokenizer; with `is_content`, it has content words."""
         is_content |= self.recurring_mask_share > 0
         return MaskingRule(
             rate=self.masked_lm_prob,

@@ -1,4 +1,4 @@
-"""Flags of the programs that make pre-training examples of text."""
+"""Flags of the programs that make pre-training examples from text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers import tokenizer_flags
 
 FLAGS = flags.FLAGS
-READING = ("input_format", "text_field", "language")  # Flags by which files become sentences.
+READING = ("input_format", "text_field", "language")  # How files are read as sentences.
 
 
 def define_flags(without: Collection[str] = (), hidden: Collection[str] = ()) -> None:
-    """Defines the flags by which text is read, and examples are made of it; see `define`."""
+    """Defines the flags for reading text and making examples from it; see `define`."""
     tokenizer_flags.define_flags()
     define(Corpus, "Text", without=without, hidden=hidden)
     define(PretrainingSettings, "Examples made of text", without=without, hidden=hidden)
 
 
 def reading_arguments() -> str:
-    """The reading flags that are not at their defaults, as words of a command: " --language=de"."""
+    """Arguments for the reading flags that differ from their defaults: " --language=de"."""
     return "".join(
         f" --{name}={shlex.quote(str(FLAGS[name].value))}"
         for name in READING

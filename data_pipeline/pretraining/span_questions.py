@@ -3,7 +3,7 @@
     [CLS] the red car was sold . she saw the red car and sold it [SEP]
     [CLS] the [MASK] was sold . she saw the red car and [MASK] it [SEP]
 
-Of each span one place is left, the answer; [MASK] stands for each of the others, of any length.
+One place of each span is kept, the answer; each other place, of any length, becomes one [MASK].
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from data_pipeline.pretraining.recurring import find_recurring, ranges, sums_in_
 
 
 class Rows(NamedTuple):
-    """R sequences; every array is [R, S], and 0 or False in padding."""
+    """R sequences; every array is [R, S], with 0 or False in padding."""
 
     tokens: np.ndarray  # int32
-    boundaries: np.ndarray  # bool, where a word or a special piece starts.
+    boundaries: np.ndarray  # bool, whether a word or a special piece starts.
     is_special: np.ndarray  # bool
-    is_b: np.ndarray  # bool, the second segment.
+    is_b: np.ndarray  # bool, whether the token is in the second segment.
 
 
 class Answers(NamedTuple):
-    """The places that are left, at most Q in a sequence; every array is [R, Q]."""
+    """The places that are kept, at most Q per sequence; every array is [R, Q]."""
 
-    starts: np.ndarray  # int64, positions of first tokens; 0 where there is no answer.
+    starts: np.ndarray  # int64, positions of first tokens; 0 if there is no answer.
     ends: np.ndarray  # int64, positions of last tokens.
     are_real: np.ndarray  # bool
 
 
 def most_answers(share: float, max_seq_length: int) -> int:
-    """Q, for a share of the tokens."""
+    """Q, the largest number of answers for a share of the tokens."""
     return int(prediction_budgets(np.array(max_seq_length), share, max_seq_length))
 
 
 def ask(
     rows: Rows, lengths: np.ndarray, share: float, rule: MaskingRule, rng: np.random.Generator
 ) -> tuple[Rows, np.ndarray, Answers]:
-    """Sequences (of `lengths` tokens, int64 [R]) with [MASK]s in place of recurring spans, at most
-    a share of the tokens; their lengths, and the answers. [MASK]s count as special pieces.
+    """Replaces recurring spans in sequences of `lengths` (int64 [R]) tokens by [MASK]s, at most a
+    share of the tokens. Returns sequences, lengths and answers. [MASK]s count as special pieces.
     """
     assert rule.is_content is not None
     rows = Rows(*(values.copy() for values in rows))
@@ -51,14 +51,14 @@ def ask(
     found = find_recurring(rows.tokens, words, rule.is_content)
     row = np.searchsorted(words.first, found.first, side="right") - 1
     start, end = words.starts[found.first], words.ends[found.end - 1]
-    # Spans in random order, as long as the [MASK]s of the sequence's spans are not too many.
+    # Takes spans in random order until the [MASK]s in their sequence would exceed the budget.
     counts = np.bincount(found.span)
     row_of_span = row[np.flatnonzero(found.is_first)][np.argsort(found.span[found.is_first])]
     order = np.lexsort((rng.random(len(counts)), row_of_span))
     used = sums_in_rows(counts[order] - 1, row_of_span[order])
     most = most_answers(share, size)
     chosen = order[used <= prediction_budgets(lengths, share, most)[row_of_span[order]]]
-    # The place that is left: the last one of the span's, in random order.
+    # The place that is kept: the last one of the span's places in random order.
     left = np.lexsort((rng.random(len(row)), found.span))[np.cumsum(counts) - 1][chosen]
     hidden = np.isin(found.span, chosen)
     hidden[left] = False
@@ -76,7 +76,7 @@ def ask(
     new_place = np.cumsum(is_kept, axis=1) - 1
     starts, ends = np.zeros((2, num_rows, most), np.int64)
     answers = Answers(starts, ends, np.zeros((num_rows, most), bool))
-    # `chosen`, and so `left`, is in the order of the sequences.
+    # `chosen`, and therefore `left`, is ordered by sequence.
     at = row[left], sums_in_rows(np.ones_like(left), row[left]) - 1
     answers.starts[at] = new_place[row[left], start[left]]
     answers.ends[at] = new_place[row[left], end[left] - 1]

@@ -1,4 +1,4 @@
-"""Statistics of pre-training data, and baselines: scores of guesses that read no text."""
+"""Statistics of pre-training data, and baselines: scores of guesses that do not use the text."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records.record_folder import LABEL_COUNTS_FILE
 
-_MOST_UNKNOWN = 0.05  # Share of the tokens: of English Wikipedia, 3 % by the published vocabulary.
+_MOST_UNKNOWN = 0.05  # Share of tokens; the published vocabulary has 3 % on English Wikipedia.
 
 
 class RecordStatistics:
-    """Sums over records and corpus, gathered while data are made."""
+    """Sums over records and corpus, collected while data are made."""
 
     def __init__(self, vocab_size: int) -> None:
-        self.label_counts = np.zeros(vocab_size, np.int64)  # Predictions of each id.
-        # documents, sentences, tokens, unknown_tokens; of the tokens, how many the records of the
-        # first copy hold (held_tokens), and of how many that was counted (tokens_looked_at).
+        self.label_counts = np.zeros(vocab_size, np.int64)  # Number of predictions of each id.
+        # documents, sentences, tokens, unknown_tokens; held_tokens, the number of tokens in records
+        # of the first copy, and tokens_looked_at, the number among which these were counted.
         self.corpus: collections.Counter = collections.Counter()
         self.skipped: collections.Counter = collections.Counter()  # Chunks, documents, by reason.
         self.formats: collections.Counter = collections.Counter()  # Parts of files in each format.
-        # records, and their tokens, swapped pairs and predictions.
+        # Number of records, and of their tokens, swapped pairs and predictions.
         self.records: collections.Counter = collections.Counter()
 
     def add_documents(self, tokenized: TokenizedDocuments, unk_id: int) -> None:
-        """Counts documents of the corpus."""
+        """Adds documents of the corpus."""
         self.corpus["documents"] += tokenized.num_documents
         self.corpus["sentences"] += tokenized.num_sentences
         self.corpus["tokens"] += len(tokenized.ids)
         self.corpus["unknown_tokens"] += int(np.count_nonzero(tokenized.ids == unk_id))
 
     def add_records(self, made: RecordColumns, count: int) -> None:
-        """Counts `count` records."""
+        """Adds `count` records."""
         self.records["records"] += count
         self.records["tokens"] += made.num_tokens
         self.records["swapped"] += made.num_swapped
@@ -52,8 +52,8 @@ class RecordStatistics:
         self.label_counts += made.label_counts
 
     def add_held_tokens(self, pairs: Pairs, ids: np.ndarray, sep_id: int) -> None:
-        """Counts the tokens of the corpus (ids int32 [T]) that stand in at least one of all pairs
-        of a copy.
+        """Adds the number of tokens of the corpus (ids int32 [T]) that are in at least one of a
+        copy's pairs.
 
         Pairs of the ranges 0:3 and 2:5 among 6 ids -> 5 of 6.
         """
@@ -62,7 +62,7 @@ class RecordStatistics:
         for start, length in segments:
             np.add.at(steps, start, 1)
             np.add.at(steps, start + length, -1)
-        is_text = ids != sep_id  # [SEP] stands between packed documents.
+        is_text = ids != sep_id  # [SEP] separates packed documents.
         self.corpus["held_tokens"] += int(np.count_nonzero((np.cumsum(steps[:-1]) > 0) & is_text))
         self.corpus["tokens_looked_at"] += int(np.count_nonzero(is_text))
 
@@ -73,8 +73,8 @@ class RecordStatistics:
             getattr(self, name).update(getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
-        """A value that `from_json` reads again."""
-        # Uncompressed, it is 8 bytes a piece: 240 KB for 30,000.
+        """A JSON value that `from_json` reads."""
+        # Uncompressed, label_counts take 8 bytes per piece: 240 KB for 30,000 pieces.
         counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
         return {
             "corpus": dict(self.corpus),
@@ -86,12 +86,12 @@ class RecordStatistics:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> RecordStatistics:
-        """Reads what `to_json` gave."""
+        """Reads the value that `to_json` returned."""
         counts = zlib.decompress(base64.b64decode(value["label_counts"]))
         statistics = cls(0)
         statistics.label_counts = np.frombuffer(counts, "<i8").astype(np.int64)
         for name in ("corpus", "skipped", "formats", "records"):
-            # An earlier version noted no formats.
+            # An earlier version did not store formats.
             setattr(statistics, name, collections.Counter(value.get(name)))
         return statistics
 
@@ -102,14 +102,14 @@ class RecordStatistics:
 
     @property
     def held_share(self) -> float | None:
-        """Share of the tokens of the corpus that the records of one copy hold, 0 to 1; None: in a
-        folder that an earlier version began it was not counted.
+        """Share of the corpus's tokens that are in the records of one copy, 0 to 1; None if it was
+        not counted, as in folders begun by an earlier version.
         """
         counted = self.corpus["tokens_looked_at"]
         return self.corpus["held_tokens"] / counted if counted else None
 
     def summary(self, pieces: Sequence[str]) -> dict[str, Any]:
-        """The statistics for a manifest; `pieces` are the V names of the ids."""
+        """The statistics for a manifest; `pieces` are the V pieces by id."""
         records, tokens = max(1, self.records["records"]), max(1, self.records["tokens"])
         label_balance = self.records["swapped"] / records
         return {
@@ -135,10 +135,10 @@ class RecordStatistics:
 def unigram_scores(
     train_counts: np.ndarray, eval_counts: np.ndarray, pieces: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Scores of guessing masked pieces by their frequency alone: counts int64 [V] of the labels
-    that the guess is made from, and of those to be guessed; UserError where either has none.
+    """Scores of guessing masked pieces by their frequency alone. Takes counts int64 [V] of the
+    training labels, and of the labels to guess; UserError if there are none of either.
 
-    Returns top_id (and top_piece), the most frequent label of training; accuracy of always guessing
+    Returns top_id (and top_piece), the most frequent training label; accuracy of always guessing
     it; and cross_entropy of the training frequencies, in nats per label.
     """
     total = int(eval_counts.sum())
@@ -146,7 +146,7 @@ def unigram_scores(
         raise UserError("There are no masked labels to compute a unigram baseline from.")
     top_id = int(np.argmax(train_counts))
     counts = train_counts.astype(np.float64)
-    # A label that never occurred in training would have an infinite loss.
+    # Avoids an infinite loss for labels that never occur in training.
     if np.any((eval_counts > 0) & (train_counts == 0)):
         counts += 1.0
     seen = eval_counts > 0
@@ -170,8 +170,8 @@ def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
 def pretraining_baselines(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> dict[str, tuple[float, str]]:
-    """Scores of guesses without a model: metric -> (figure, name of the guess). The label of a pair
-    is guessed to be the most frequent one, or by the lengths of the segments, whichever is better.
+    """Scores of guesses without a model: metric -> (score, name of the guess). The label of a pair
+    is guessed as the most frequent one or from the lengths of the segments, whichever is better.
     Different vocabularies are a UserError.
     """
     if train_manifest["vocab_fingerprint"] != eval_manifest["vocab_fingerprint"]:
@@ -199,7 +199,7 @@ def pretraining_baselines(
 
 
 def unknown_warning(share: float) -> str:
-    """A warning for a share of <unk> among the tokens above 5 %; else ""."""
+    """A warning if the share of <unk> among the tokens is above 5 %; otherwise ""."""
     if share <= _MOST_UNKNOWN:
         return ""
     return (
@@ -209,7 +209,7 @@ def unknown_warning(share: float) -> str:
 
 
 def summary_table(manifest: dict[str, Any]) -> str:
-    """The numbers of a manifest, a line each: documents read, records written."""
+    """The figures of a manifest, one per line: documents read, records written."""
     corpus, statistics = manifest["corpus"], manifest["statistics"]
     rows = [
         (name, f"{corpus[name]:,}")
@@ -235,7 +235,7 @@ def summary_table(manifest: dict[str, Any]) -> str:
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and values in two columns, a line each."""
+    """Names and values in two columns, one pair per line."""
     rows = list(rows)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)

@@ -1,4 +1,4 @@
-"""Documents as ids: one flat array, and the boundaries of sentences and documents in it.
+"""Documents as ids: one flat array with the boundaries of sentences and documents.
 
 two documents [[5 6] [7]] and [[8 9]]
 ids        5 6 7 8 9
@@ -18,7 +18,7 @@ from data_pipeline.tokenizers.base import FlatIds, Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TokenizedDocuments:
-    """Many documents, one after the other."""
+    """Many documents, concatenated."""
 
     ids: np.ndarray  # int32 [T], the ids of all sentences.
     # int64 [N + 1], sentence n is ids[sentences[n]:sentences[n + 1]]; none is empty.
@@ -29,7 +29,7 @@ class TokenizedDocuments:
 
     @property
     def num_documents(self) -> int:
-        """D, documents without any id included."""
+        """D, including documents without ids."""
         return len(self.documents) - 1
 
     @property
@@ -48,8 +48,8 @@ def tokenize(
     tokenizer: Tokenizer,
     encode: Callable[[Sequence[str]], FlatIds] | None = None,
 ) -> TokenizedDocuments:
-    """Documents (lists of sentences; those without ids are left out) as ids. `encode` gives those
-    of the tokenizer's `encode_flat` faster; None: that method.
+    """Tokenizes documents (lists of sentences; those without ids are left out). `encode` gives the
+    same ids as the tokenizer's `encode_flat`, but faster; None: that method.
     """
     encode = encode or tokenizer.encode_flat
     sizes = np.fromiter(map(len, documents), np.int64, len(documents))
@@ -65,7 +65,7 @@ def tokenize(
 
 
 def concatenate(parts: Sequence[TokenizedDocuments]) -> TokenizedDocuments:
-    """Documents of all parts, in order."""
+    """The documents of all parts, in order."""
     return TokenizedDocuments(
         np.concatenate([part.ids for part in parts]),
         _boundaries(np.concatenate([np.diff(part.sentences) for part in parts])),
@@ -75,7 +75,7 @@ def concatenate(parts: Sequence[TokenizedDocuments]) -> TokenizedDocuments:
 
 
 def split_long_sentences(tokenized: TokenizedDocuments, limit: int) -> TokenizedDocuments:
-    """Documents with sentences of at most `limit` ids, cut before a word where there is one.
+    """Cuts sentences to at most `limit` ids, before the start of a word if possible.
 
     A sentence of 7 ids whose words start at 0, 2, 5; limit 3: sentences [0, 7] -> [0, 2, 5, 7].
     """

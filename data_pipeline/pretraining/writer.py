@@ -1,4 +1,4 @@
-"""Any dataset of pre-training examples to a folder of records like create_pretraining_data's."""
+"""Writes any dataset of pre-training examples as records like those of create_pretraining_data."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def write_records(
 ) -> dict[str, Any]:
     """Writes sharded TFRecords with a manifest, vocabulary and statistics.
 
-    Records have the order of the dataset; equal datasets give equal bytes. The folder is not data
-    until all of it is written. After an interruption the next call writes it from the beginning; if
-    files were being put in place already, it completes that, as for any finished data.
+    Records are in the order of the dataset; equal datasets give equal bytes. The folder is not data
+    until all of it is written. After an interruption, the next call writes everything again; if the
+    interrupted call was already publishing files, it completes that, as for any finished data.
 
     Args:
       dataset: single examples with the columns of `features.pretraining_schema`, as from
@@ -44,25 +44,25 @@ def write_records(
         padded with zeros or not.
       output_dir: folder to write.
       tokenizer: the tokenizer that made the ids.
-      settings: the settings of the examples; masking, lengths and sentence objective decide how
+      settings: the settings of the examples; masking, lengths and sentence objective determine how
         the records are read.
-      records_per_file: number of records in a file; the last file holds the rest.
+      records_per_file: number of records per file; the last file holds the rest.
       overwrite: replace finished data in `output_dir`.
 
     Returns:
       The manifest.
 
     Raises:
-      UserError: columns or values that do not fit the settings, no example at all, or a folder with
-        data; nothing that a reader would accept is left behind then.
+      UserError: columns or values that do not fit the settings, no examples, or a folder with data;
+        then nothing that a reader would accept is left behind.
     """
     settings.check_no_run_is_needed()
     schema = features.pretraining_schema(
         settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
     )
-    # First, so that a wrong dataset leaves the folder, and what may be in it, alone.
+    # Checked first, so that a wrong dataset does not change the folder or its content.
     _check_columns(dataset, schema)
-    # An earlier call may have been interrupted while it put files in place: its data are finished.
+    # An earlier call may have been interrupted while publishing files: its data are finished.
     record_folder.complete_commit(output_dir)
     record_folder.check_output_dir(output_dir, overwrite)
     with record_folder.making(output_dir) as folder:
@@ -87,7 +87,7 @@ def write_records(
 
 
 def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
-    """Raises UserError unless there are just the columns of the schema, of the right kind."""
+    """Raises UserError unless the dataset has exactly the schema's columns, with valid types."""
     spec = dataset.element_spec
     found = set(spec) if isinstance(spec, dict) else set()
     expected = {feature.name for feature in schema}
@@ -112,7 +112,7 @@ def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
 
 
 class _Column(NamedTuple):
-    """Values of R examples, one after the other, and the number of values of each (int64 [R])."""
+    """Concatenated values of R examples, and the number of values of each (int64 [R])."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -129,8 +129,8 @@ def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
 def _columns(
     batch: Mapping[str, tf.Tensor | tf.RaggedTensor], schema: features.Schema, before: int
 ) -> dict[str, _Column]:
-    """The columns of a batch; columns of variable length end with the last id, without the zeros
-    behind it. Ids that are zero before it, or boundaries of another number, are a UserError.
+    """The columns of a batch; in columns of variable length, zeros after the last id are removed.
+    Zeros before the last id, or a different number of boundaries, are a UserError.
     """
     found = {feature.name: _rows(batch[feature.name]) for feature in schema}
     columns = {
@@ -140,7 +140,7 @@ def _columns(
     if "token_ids" not in found:
         return columns
     (ids, sizes), (boundary, boundary_sizes) = found["token_ids"], found["token_boundary"]
-    # Id 0 is padding, which no text has: `pretraining_examples` refuses other vocabularies.
+    # Id 0 is padding and never in text: `pretraining_examples` rejects other vocabularies.
     lengths = np.count_nonzero(ids, axis=1)
     is_id = np.arange(ids.shape[1]) < lengths[:, None]
     wrong = np.flatnonzero((sizes != boundary_sizes) | ((ids > 0) != is_id).any(axis=1))
@@ -163,14 +163,14 @@ def _check_values(
     vocab_size: int,
     before: int,
 ) -> None:
-    """Raises UserError that names the first value of a batch, after `before` examples, that no
-    reader could use.
+    """Raises UserError for the first value in a batch that no reader could use; `before` is the
+    number of examples before the batch.
     """
     ids = ("token_ids", "input_ids", "masked_lm_ids")
     limits = {
         **dict.fromkeys(ids, vocab_size),
         "masked_lm_positions": settings.max_seq_length,
-        "num_tokens_a": settings.max_record_tokens + 1,  # A may be all of the record.
+        "num_tokens_a": settings.max_record_tokens + 1,  # A may be the whole record.
         "token_boundary": 3 if settings.segments == "dynamic" else 2,  # 2: a sentence starts.
     }
     for feature in schema:
@@ -187,7 +187,7 @@ def _check_values(
                 "with?"
             )
         limit = limits.get(feature.name, 2)  # Masks, types, labels, weights.
-        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong as well.
+        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # Includes NaN.
         if len(wrong):
             example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
             raise UserError(
@@ -202,7 +202,7 @@ def _check_values(
 def _check_first_segments(
     columns: Mapping[str, _Column], settings: PretrainingSettings, before: int
 ) -> None:
-    """Raises UserError that names the first example whose first segment is impossible."""
+    """Raises UserError for the first example whose first segment has an impossible length."""
     sizes, lengths = columns["num_tokens_a"].values, columns["token_ids"].lengths
     is_alone = settings.sentence_objective == "none" or settings.segments == "dynamic"
     low = lengths if is_alone else np.ones_like(lengths)
@@ -244,7 +244,7 @@ def _frames(
     tokenizer: Tokenizer,
     statistics: RecordStatistics,
 ) -> Iterator[bytes]:
-    """Examples in the bytes of a TFRecord file; they are counted in `statistics` on the way."""
+    """Yields examples as TFRecord frames, and adds them to `statistics`."""
     for batch in dataset.ragged_batch(_AT_ONCE):  # Lengths may differ.
         before = statistics.records["records"]
         columns = _columns(batch, schema, before)

@@ -1,1 +1,1 @@
-"""Folders of TFRecords: their schema, manifest and order; knows nothing of how they are made."""
+"""Folders of TFRecords: schema, manifest and order; independent of how records are made."""

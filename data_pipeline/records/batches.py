@@ -1,4 +1,4 @@
-"""Global batches that several hosts share: checks of sizes, the rows of a host, options."""
+"""Global batches shared by several hosts: size checks, the rows of each host, dataset options."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check_batch(global_batch_size: int, start_step: int) -> None:
 def host_rows(
     global_batch_size: int, input_context: tf.distribute.InputContext | None
 ) -> tuple[int, int]:
-    """First row of a host in a global batch, and the row after its last; None: the only host. More
-    hosts than rows are a UserError.
+    """The first row of a host in a global batch, and the row after its last. An input context of
+    None means a single host. More hosts than rows are a UserError.
 
     10 rows for 3 hosts -> (0, 3), (3, 6), (6, 10).
     """
@@ -45,16 +45,16 @@ def map_host_rows(
     input_context: tf.distribute.InputContext | None,
     group: int = 1,
 ) -> tf.data.Dataset:
-    """Global batches of `global_batch_size` rows, of which a host converts its own rows, and gives
+    """Converts only this host's rows of each global batch of `global_batch_size` rows, and returns
     only those.
 
     `convert` gets the number of the batch, some of its rows, and the number of the first of them.
     `batches` begins with batch `start_step`. Rows are converted in groups of `group`.
     """
     first, end = host_rows(global_batch_size, input_context)
-    # Random numbers are drawn for a whole group: a host also converts the rows that share a group
-    # with its first and last. Groups of 64, rows 100 to 199: 64 to 255 are converted, of which 36
-    # to 135 remain.
+    # Random numbers are drawn for whole groups, so a host also converts the rows in the same groups
+    # as its first and last row. Groups of 64, rows 100 to 199: rows 64 to 255 are converted, and 36
+    # to 135 of these are kept.
     low, high = first // group * group, min(-(-end // group) * group, global_batch_size)
 
     def own_rows(number: tf.Tensor, batch: Any) -> dict[str, tf.Tensor]:
@@ -66,10 +66,10 @@ def map_host_rows(
 
 
 def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """A dataset in deterministic order, on several workers too, with batches made ahead of use."""
+    """Makes a dataset deterministic, also on several workers, and prefetches its batches."""
     options = tf.data.Options()
     options.deterministic = True
-    # The default shards by files where it can: each worker would get whole files, so other rows.
+    # The default shards by files if possible, so each worker would get other rows, in whole files.
     policy = tf.data.experimental.AutoShardPolicy.DATA
     options.experimental_distribute.auto_shard_policy = policy
     return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)

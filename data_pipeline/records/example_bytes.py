@@ -1,7 +1,7 @@
-"""Arrays to serialized tf.train.Examples and TFRecord frames, without TensorFlow.
+"""Encodes arrays as serialized tf.train.Examples and TFRecord frames, without TensorFlow.
 
-Many records are encoded at once; tf.train.Example and TFRecordWriter would write the same bytes (a
-test compares them).
+Many records are encoded at once. The bytes are those of tf.train.Example and TFRecordWriter, which
+a test compares.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MASK_DELTA = 0xA282EAD8  # TFRecord stores checksums masked, by this number.
+_MASK_DELTA = 0xA282EAD8  # TFRecord masks checksums with this number.
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 
@@ -23,7 +23,7 @@ class Column(NamedTuple):
 
     kind: str  # "int64" or "float32".
     payload: bytes  # The values of all records, one record after the other.
-    ends: np.ndarray  # int64 [R], the end of each record in these bytes.
+    ends: np.ndarray  # int64 [R], the end of each record in `payload`.
 
 
 def float_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:
@@ -35,8 +35,8 @@ def float_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Colu
 
 
 def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:
-    """A feature of whole numbers from 0 to 2^28 - 1, as variable-length integers. `values` are [R,
-    n]; or [T], where `row_ends` is the end of each record in them. Other numbers are a ValueError.
+    """A feature of integers from 0 to 2^28 - 1, encoded as varints; other numbers are a ValueError.
+    `values` are [R, n], or [T] with `row_ends` [R], the end of each record in them.
 
         values [5, 300], row_ends [1, 2] -> payload 05 ac 02 (300 = 0x2c + 128 * 2), ends [1, 3]
     """
@@ -48,8 +48,8 @@ def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column
         raise ValueError(f"values should lie in 0..2^28 - 1, received {values.min()}..{top}")
     if top < 1 << 7:
         return Column("int64", values.astype(np.uint8).tobytes(), row_ends)
-    # Seven bits to a byte, lowest first; the eighth says that another byte follows. All values are
-    # laid out in four bytes first, so that NumPy encodes them at once; unused bytes are dropped.
+    # Seven bits per byte, lowest first; the eighth bit says that another byte follows. All values
+    # are first encoded in four bytes each, all at once in NumPy; then unused bytes are dropped.
     rest = values.astype("<u4")
     encoded = rest & 127
     size = np.ones(len(values), np.int64)
@@ -77,7 +77,7 @@ def _varint(value: int) -> bytes:
 
 @functools.lru_cache(maxsize=1 << 14)  # Payloads have few sizes, so most calls are hits.
 def _entry_header(name: str, kind: str, payload_bytes: int) -> bytes:
-    """All bytes of an entry of the map of features that come before its values."""
+    """The bytes before the values in an entry of the feature map."""
     # Field 1 of the list: packed values; field 2 or 3 of the feature: float or int64 list.
     packed = b"\n" + _varint(payload_bytes)
     list_bytes = len(packed) + payload_bytes
@@ -110,7 +110,7 @@ def encode_examples(columns: Mapping[str, Column]) -> Iterator[bytes]:
 
 
 def _masked_checksum(content: bytes) -> int:
-    # Here, because columns are also made on machines that write no records and do not have it.
+    # Imported here, because machines that only make columns may not have it.
     import google_crc32c
 
     checksum = google_crc32c.value(content)
@@ -123,5 +123,5 @@ def _frame_header(length: int) -> bytes:
 
 
 def frame(record: bytes) -> bytes:
-    """A record with the header and the checksums that it has in a TFRecord file."""
+    """A record with its header and checksums, as in a TFRecord file."""
     return b"".join((_frame_header(len(record)), record, _CHECKSUM.pack(_masked_checksum(record))))

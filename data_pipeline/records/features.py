@@ -1,8 +1,8 @@
-"""The schema of pre-training records: name, dtype and length of each column; how it is parsed.
+"""The schema of pre-training records (name, dtype and length of each column), and its parser.
 
-Static records have the names and types of google-research/albert and of the Model Garden, so that
-each program reads the others' records. Dynamic records hold tokens and word boundaries; they are
-masked when they are read.
+Static records have the column names and types of google-research/albert and of the Model Garden, so
+that each program can read the others' records. Dynamic records hold tokens and word boundaries;
+they are masked when they are read.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def schema_of(manifest: Mapping[str, Any]) -> Schema:
 
 
 def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name; integers
-    are int32, and variable lengths of many records RaggedTensors.
+    """Parses the columns of one record (scalar -> [length]) or of many ([B] -> [B, length]), by
+    name. Integers become int32; columns of variable length become RaggedTensors for many records.
     """
     import tensorflow as tf
 
@@ -100,7 +100,7 @@ def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.Rag
 
 
 def schema_text(schema: Schema) -> str:
-    """One line per column, for people."""
+    """A readable description with one line per column."""
     return "\n".join(
         f"{feature.name:22} {feature.dtype:8} [{feature.length or 'any'}]  {feature.meaning}"
         for feature in schema

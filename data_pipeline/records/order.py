@@ -1,4 +1,4 @@
-"""The order of training: a function of (seed, epoch) that can be entered at any record.
+"""The order of records in training: a function of (seed, epoch) that can start at any record.
 
 It does not depend on the number of reader threads, on tf.random.set_seed or on TensorFlow's
 version: shards and windows of records are permuted with stateless random numbers.
@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 _READ_FILES = 16
-_MANY_EPOCHS = 1 << 40  # Practically without end; tf.data's range has to have one.
+_MANY_EPOCHS = 1 << 40  # Practically infinite; tf.data's range needs an end.
 
 
 def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
     """int64 [size]: a random order of 0 to size - 1 that depends on the arguments only."""
-    # Philox is named because "auto_select" may draw other numbers on another device or version.
+    # Philox explicitly, as "auto_select" may draw other numbers on another device or version.
     key = tf.constant([seed, 0], tf.int64)
     for index in indices:
         key = tf.random.experimental.stateless_fold_in(key, index, alg="philox")
@@ -29,8 +29,8 @@ def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
 def shuffled(
     records: tf.data.Dataset, window: int, seed: int, epoch: tf.Tensor, first_window: int = 0
 ) -> tf.data.Dataset:
-    """Single records in random order within windows of `window` records, a function of (seed,
-    epoch). `records` are an epoch's, from the beginning of window `first_window` on.
+    """Shuffles records within windows of `window` records, by (seed, epoch); returns single
+    records. `records` are those of an epoch from the beginning of window `first_window` on.
     """
 
     def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
@@ -47,14 +47,14 @@ def batch_epochs(
     examples_before: int,
     rest_of_epoch: Callable[[int, int], tf.data.Dataset] | None = None,
 ) -> tf.data.Dataset:
-    """Infinite batches over epoch(0), epoch(1), ..., but for the first `examples_before` examples.
-    Batches run across the ends of epochs, so none is short. `rest_of_epoch(number, n)` are the
-    examples of an epoch but its first n; None where reading and dropping these costs nothing.
+    """Infinite batches over epoch(0), epoch(1), ... without the first `examples_before` examples.
+    Batches cross the ends of epochs, so none is short. `rest_of_epoch(number, n)` returns an epoch
+    without its first n examples; None if reading and dropping these costs nothing.
 
-        10 examples in batches of 4, examples_before 12: left out are all of epoch 0 and the first
-        two of epoch 1 -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
+        10 examples in batches of 4, examples_before 12: all of epoch 0 and the first two of epoch 1
+        are left out -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
     """
-    # Only the first epoch is entered in its middle.
+    # Only the first epoch may start in the middle.
     first, offset = divmod(examples_before, num_examples)
     if rest_of_epoch:
         dataset = rest_of_epoch(first, offset)
@@ -66,18 +66,18 @@ def batch_epochs(
 
 @dataclasses.dataclass(frozen=True)
 class RecordOrder:
-    """The records of some shards in the order of training: the shards of an epoch come in random
-    order; 16 are read at a time, one record of each in turn; the records are shuffled in windows.
+    """The records of some shards in the order of training: each epoch takes the shards in random
+    order, reads 16 at a time, one record of each in turn, and shuffles the records in windows.
     """
 
-    # Windows, not tf.data's shuffle: that keeps a buffer whose state is a function of all that was
-    # read before, so that nothing but reading it all finds a place in the middle of an epoch again.
-    # Windows are apart from each other: a run that resumes reads one.
+    # Windows instead of tf.data's shuffle: the state of its buffer depends on everything read
+    # before, so a run that resumes in the middle of an epoch would have to read it all again.
+    # Windows are independent of each other, so only one is read.
     paths: Sequence[str]
     counts: Sequence[int]  # Number of records in each shard, at least one.
     window: int  # Number of records that are shuffled at a time.
     seed: int
-    # path -> dataset with an element for each of its records.
+    # Maps a path to a dataset with one element per record.
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset
 
     def epoch(self, number: tf.Tensor) -> tf.data.Dataset:
@@ -86,11 +86,11 @@ class RecordOrder:
         return self._records(number, tf.gather(self.paths, shards), tf.zeros_like(shards), 0)
 
     def rest_of_epoch(self, number: int, position: int) -> tf.data.Dataset:
-        """The records of `epoch` from a position on, without reading those before it, but for the
-        window around the position.
+        """The records of `epoch` from a position on. Of the records before it, only those in the
+        same window are read.
         """
-        # Shards that are finished at the position are not opened. In the 16 that are being read,
-        # TensorFlow goes from record to record by their lengths.
+        # Shards that are already finished at the position are not opened. In the 16 shards being
+        # read, TensorFlow skips from record to record by their lengths.
         window, offset = divmod(position, self.window)
         epoch = tf.constant(number, tf.int64)
         with tf.device("CPU"):
@@ -102,15 +102,14 @@ class RecordOrder:
         return self._records(epoch, paths, skipped, window).skip(offset)
 
     def _shards(self, epoch: tf.Tensor) -> tf.Tensor:
-        """int64 [shards]: the order in which an epoch begins to read them."""
+        """int64 [shards]: the order in which an epoch opens the shards."""
         return permutation(len(self.paths), self.seed, epoch, tf.constant(-1, tf.int64))
 
     def _records(
         self, epoch: tf.Tensor, paths: tf.Tensor, skipped: tf.Tensor, first_window: int
     ) -> tf.data.Dataset:
-        """The shuffled records of shards, from window `first_window` on. `paths` are in the order
-        in which they are opened, and `skipped` [shards] is the number of records of each that are
-        left out.
+        """The shuffled records of shards from window `first_window` on. `paths` are in the order in
+        which they are opened; `skipped` [shards] is the number of records to skip in each.
         """
         shards = tf.data.Dataset.from_tensor_slices((paths, tf.cast(skipped, tf.int64)))
         dataset = shards.interleave(
@@ -125,9 +124,9 @@ class RecordOrder:
 def interleaving_at(
     counts: Sequence[int], cycle_length: int, position: int
 ) -> list[tuple[int, int]]:
-    """State of tf.data's interleave after `position` elements, for inputs of the lengths `counts`:
-    (number of an input, number of its elements that are left out) of each input that has some left.
-    An interleave over these in this order gives the elements from `position` on.
+    """State of tf.data's interleave after `position` elements, for inputs of lengths `counts`: a
+    list of (number of the input, number of elements to skip) for the inputs that remain to be read.
+    An interleave over these, in this order, gives the elements from `position` on.
 
     Three inputs of 2, 1 and 4 elements, two at a time, give 0 1 0 - - 2 2 2 2; `interleaving_at([2,
     1, 4], 2, 3)` is [(1, 1), (0, 2), (2, 0)].
@@ -135,11 +134,11 @@ def interleaving_at(
     left, unopened = list(counts), collections.deque(range(len(counts)))
     places: list[int | None] = [None] * min(cycle_length, len(counts))
     turn = 0
-    # It takes an element of each of `cycle_length` inputs in turn. A turn that finds an input at
-    # its end gives nothing, and the next one there opens the next input.
+    # Interleave takes one element from each of `cycle_length` inputs in turn. A turn that finds an
+    # exhausted input gives nothing; the next turn at that place opens the next input.
     while position:
         if turn == 0 and (None not in places or not unopened):
-            # Rounds in which no input ends are counted at once: shards are few, records are many.
+            # Rounds in which no input ends are skipped together: shards are few, records are many.
             reading = [index for index in places if index is not None]
             rounds = min(position // len(reading), *(left[index] for index in reading))
             for index in reading:
@@ -157,7 +156,7 @@ def interleaving_at(
             places[turn] = None
         turn = (turn + 1) % len(places)
     found = []
-    # The turn comes first. An empty place opens the next input when its turn comes.
+    # The place whose turn it is comes first. An empty place opens the next input at its turn.
     for place in (*places[turn:], *places[:turn]):
         if place is not None:
             found.append((place, counts[place] - left[place]))

@@ -1,4 +1,4 @@
-"""Python functions that TensorFlow's threads call, and that must not run when Python ends."""
+"""Keeps Python functions that TensorFlow's threads call from running when Python exits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_SETTLE_SECONDS = 0.1  # For what TensorFlow's own Python does around a call.
+_SETTLE_SECONDS = 0.1  # For TensorFlow's Python code around a call.
 _END = object()
 
 
-# An iterator of a dataset reads ahead. When the interpreter ends meanwhile, as at the end of a
-# script that still holds the iterator, a thread that is inside Python never comes back from it, and
-# the process waits for it forever. So the end waits for such calls, and refuses further ones.
+# A dataset iterator prefetches. If the interpreter exits meanwhile, as at the end of a script that
+# still holds the iterator, a thread inside Python code never returns, and the process waits for it
+# forever. So the exit handler waits for running calls and refuses new ones.
 class _Calls:
     """The calls that are running."""
 
@@ -46,7 +46,7 @@ _CALLS = _Calls()
 
 
 def until_exit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for `tf.numpy_function`; after the end of the program it raises RuntimeError."""
+    """Wraps a function for `tf.numpy_function`; it raises RuntimeError once the program exits."""
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
@@ -57,7 +57,7 @@ def until_exit(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def items_until_exit(generate: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    """The generator function for `tf.data.Dataset.from_generator`; see `until_exit`."""
+    """Wraps a generator function for `tf.data.Dataset.from_generator`; see `until_exit`."""
 
     @functools.wraps(generate)
     def items(*arguments: Any) -> Iterator[Any]:

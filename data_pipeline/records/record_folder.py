@@ -1,7 +1,7 @@
 """Sharded TFRecord folders with a manifest: published as a whole, verified before use.
 
-A folder holds *.tfrecord files, small extra files and `manifest.json`, which gets there last: a
-folder without it is not data. Until then everything is in the subfolder `.partial`.
+A folder holds *.tfrecord files, small extra files and `manifest.json`. Files are written to the
+subfolder `.partial` and then moved, the manifest last: a folder without it is not data.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
 _ADVICE = "Copy it again, or make the data again with --overwrite."
 _COMMIT_THREADS = 16  # On gs:// each rename waits for an answer.
-_HASH_THREADS = 16  # hashlib lets other threads run meanwhile.
+_HASH_THREADS = 16  # hashlib releases the GIL.
 
 
 class Kind(NamedTuple):
-    """A kind of records, as a manifest names it."""
+    """A kind of records, as named in a manifest."""
 
     name: str
-    version: int  # The version of its format.
+    version: int  # The version of the format.
     program: str  # The command that makes such a folder.
 
 
@@ -53,7 +53,7 @@ def check_output_dir(output_dir: str, overwrite: bool) -> None:
 
 
 def partial_dir(output_dir: str) -> str:
-    """The subfolder for files of a folder that is not finished."""
+    """The subfolder for the files of an unfinished folder."""
     return os.path.join(output_dir, _PARTIAL)
 
 
@@ -73,8 +73,8 @@ def making(output_dir: str) -> Iterator[str]:
 def write_manifest(
     folder: str, manifest: dict[str, Any], extra_files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Writes the manifest of a folder, with the hashes of the small files `extra_files` there.
-    Returns it with kind and format_version, without the hashes.
+    """Writes the manifest of a folder, with the hashes of the small files `extra_files` in it.
+    Returns the manifest with kind and format_version, without the hashes.
     """
     whole = _described(manifest, PRETRAINING)
     content = sealed.seal(whole, sealed.hashes_of(folder, extra_files))
@@ -93,20 +93,20 @@ def commit(
     kind: Kind = PRETRAINING,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Puts the finished files of `partial_dir`, whose names begin with `prefix` there, in place of
-    older data, then the manifest, and returns it. Its "files" lists the shards; `extra_files` are
-    small files to put next to them. An interrupted commit is completed by `complete_commit`.
+    """Replaces older data by the finished files in `partial_dir` whose names begin with `prefix`,
+    publishes the manifest, and returns it. Its "files" lists the shards; `extra_files` are small
+    files to put next to them. `complete_commit` completes an interrupted commit.
 
-    A file that is not what was written, as when others write to the folder, is a UserError.
+    A file that differs from what was written, for example by another writer, is a UserError.
     """
-    # Other records have another prefix: where there are no locks, other writers' files stay apart.
+    # Other records have another prefix, which separates concurrent writers where locks are missing.
     path = os.path.join(partial_dir(output_dir), prefix)
     for name, content in extra_files.items():
         atomic_files.write_bytes(path + name, content)
     ready = _described(manifest | {"extra_files": sorted(extra_files)}, kind)
     hashes = {name: hashlib.sha256(extra_files[name]).hexdigest() for name in ready["extra_files"]}
     atomic_files.write_json(path + MANIFEST, sealed.seal(ready, hashes))
-    # From here on the data are finished: whatever interrupts the rest, the next run completes it.
+    # From here on the data are finished: if the rest is interrupted, the next run completes it.
     published = complete_commit(output_dir)
     if published is None or content_fingerprint(published) != content_fingerprint(ready):
         raise UserError(
@@ -118,13 +118,13 @@ def commit(
 
 
 def content_fingerprint(manifest: dict[str, Any]) -> str:
-    """Hexadecimal SHA-256 that is equal for folders with the same records in the same files."""
+    """Hexadecimal SHA-256, equal for folders with the same records in the same files."""
     return hashlib.sha256(json.dumps(manifest["files"]).encode("utf-8")).hexdigest()
 
 
 def complete_commit(output_dir: str) -> dict[str, Any] | None:
-    """Completes a commit that was interrupted; returns its manifest, or None without one. Files
-    that are not what the manifest says are removed with it: they have to be made again.
+    """Completes an interrupted commit and returns its manifest, or None if there is none. Files
+    that do not match the manifest are removed together with it, and have to be made again.
     """
     folder = partial_dir(output_dir)
     names = [name for name in storage.names_in(folder) if name.endswith(MANIFEST)]
@@ -152,13 +152,13 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
 
 
 def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]]) -> list[str]:
-    """Paths in `partial_dir` of the files that are not what a manifest says, there or published."""
+    """Paths in `partial_dir` of files that, there or published, do not match their manifest."""
 
     def wrong_path(entry: dict[str, Any]) -> str | None:
         path = prefix + entry["name"]
         if not storage.exists(path):
             path = os.path.join(output_dir, entry["name"])
-        # Contents are compared on disks only: what lies elsewhere would all be read again.
+        # Contents are compared on local disks only; remote files would have to be downloaded.
         is_right = (
             storage.exists(path)
             and storage.size(path) == entry["bytes"]
@@ -171,14 +171,14 @@ def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]])
 
 
 def _remove_older_data(output_dir: str, ready: str) -> None:
-    """Removes the shards of older data, after their manifest, so that no manifest names what is
-    missing. `ready` is the path of the newer manifest.
+    """Removes the manifest of older data and then its shards, so that no manifest lists missing
+    files. `ready` is the path of the newer manifest.
     """
-    # Until the shards are gone the manifest stays in the partial folder, so that an interrupted
-    # removal can be completed; nothing newer, which may have the same names, is published before.
+    # The old manifest stays in the partial folder until its shards are removed, so that an
+    # interrupted removal can be completed. New files, which may have the same names, follow later.
     path = os.path.join(output_dir, MANIFEST)
     removing = os.path.join(partial_dir(output_dir), _OLDER_MANIFEST)
-    # Equal: of the same bytes, or published already where renaming is copying, as on gs://.
+    # If equal, the data is the same, or already published where renaming copies, as on gs://.
     if storage.exists(path) and storage.read_bytes(path) != storage.read_bytes(ready):
         storage.rename(path, removing)
     if not storage.exists(removing):
@@ -191,7 +191,7 @@ def _remove_older_data(output_dir: str, ready: str) -> None:
 
 
 def data_dir(data: str) -> str:
-    """The folder meant by a folder, a file in it, or a pattern of files in it."""
+    """The folder, given its path, a file in it, or a pattern of files in it."""
     data = os.fspath(data)
     if storage.is_folder(data):
         return data
@@ -199,9 +199,9 @@ def data_dir(data: str) -> str:
 
 
 def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
-    """The manifest of a folder of records, with the folder as "directory"; a file or a pattern in
-    the folder will do. A manifest that is missing, damaged or of another kind is a UserError,
-    and so is a small file next to it that is not what was written.
+    """Reads the manifest of a folder of records and adds the folder as "directory". `data` is the
+    folder, or a file or pattern in it. A manifest that is missing, damaged or of another kind is a
+    UserError, and so is a small file next to it that was changed.
     """
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
@@ -218,7 +218,7 @@ def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
 
 
 def _described_by(path: str, kind: Kind) -> sealed.Sealed:
-    """The content of a manifest file; UserError when it describes something else."""
+    """The content of a manifest file; UserError if it describes another kind of data."""
     found = sealed.read(path, _ADVICE)
     name, version = found.values.get("kind"), found.values.get("format_version")
     if (name, version) != (kind.name, kind.version):
@@ -230,15 +230,15 @@ def _described_by(path: str, kind: Kind) -> sealed.Sealed:
 
 
 def record_files(manifest: dict[str, Any]) -> list[str]:
-    """Paths of the shards that hold records, in the order of a manifest that was read."""
+    """Paths of the shards that hold records, in the order of the manifest."""
     folder, entries = manifest["directory"], manifest["files"]
     return [os.path.join(folder, entry["name"]) for entry in entries if entry["num_records"]]
 
 
 def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING) -> dict[str, Any]:
-    """Compares the shards with the manifest, and returns it. `full`: contents (SHA-256) too, not
-    only sizes; None: when all shards together hold at most 256 MiB. The first file that is missing,
-    cut short or changed is a UserError, and so is a folder without records.
+    """Compares the shards with the manifest, and returns it. `full`: compare contents (SHA-256),
+    not only sizes; None: only if all shards together have at most 256 MiB. The first file that is
+    missing, truncated or changed is a UserError, and so is a folder without records.
     """
     manifest = read_manifest(data, kind)
     if not manifest["num_records"]:
@@ -267,7 +267,7 @@ def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING
 
 
 def explain_read_error(data: str, error: Exception, kind: Kind = PRETRAINING) -> UserError:
-    """A UserError that names the damaged file behind an error raised while records were read."""
+    """A UserError that names the damaged file which caused an error while reading records."""
     try:
         verify_records(data, full=True, kind=kind)
     except UserError as found:

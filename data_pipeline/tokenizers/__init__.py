@@ -1,1 +1,1 @@
-"""Text to ids: SentencePiece and WordPiece, in Python and in TensorFlow graphs."""
+"""Tokenizers from text to ids: SentencePiece and WordPiece, in Python and in TensorFlow graphs."""

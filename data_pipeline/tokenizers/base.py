@@ -1,4 +1,4 @@
-"""The base of all tokenizers: settings that travel with a vocabulary, special pieces, ids."""
+"""The base class of tokenizers, and the settings that are stored with a vocabulary."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ RULES = ("google", "huggingface", "plain")
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """Settings of a tokenizer: with the vocabulary, they decide which ids a text has.
+    """Settings of a tokenizer: together with the vocabulary, they determine the ids of a text.
 
     Attributes:
       lower: lower-case the text.
-      rules: rules around SentencePiece. "google": "2010," is split again, as the published models
-        were trained; "huggingface": split again without the word mark that google-research leaves
-        in front, and quotes written `` or '' become "; "plain": SentencePiece alone. Of a WordPiece
-        vocabulary, "huggingface" says that the number of a line is the id of its piece, whatever
-        the line, that of a piece that occurs twice the last counts, and that a word of more than
-        100 characters, not 200, is unknown.
-      strip_accents: drop accents. SentencePiece decomposes text first (NFKD), only if so. None
+      rules: rules around SentencePiece. "google": "2010," is split again, as in training of the
+        published models; "huggingface": split again without the word mark that google-research
+        leaves in front, and quotes written `` or '' become "; "plain": SentencePiece alone. For a
+        WordPiece vocabulary, "huggingface" means that every line number is the id of its piece,
+        that the last line counts if a piece occurs twice, and that a word of more than 100
+        characters, not 200, is unknown.
+      strip_accents: drop accents. Only then, SentencePiece text is decomposed first (NFKD). None
         becomes True for SentencePiece, `lower` for WordPiece, as in the references.
-      space_chinese: set ideographs apart, as WordPiece does. None becomes True for WordPiece, False
-        for SentencePiece, which has no such step.
+      space_chinese: put spaces around ideographs, a step of WordPiece only. None becomes True for
+        WordPiece, False for SentencePiece.
     """
 
     lower: bool = True
@@ -55,7 +55,7 @@ class TokenizerSettings:
 
     @property
     def cleaning(self) -> tuple[bool, bool, bool]:
-        """Resolved settings as `normalize` takes them: lower, join_quotes, strip_accents."""
+        """Resolved settings as arguments of `normalize`: lower, join_quotes, strip_accents."""
         return self.lower, self.join_quotes, bool(self.strip_accents)
 
     def json_bytes(self, vocab_sha256: str) -> bytes:
@@ -65,8 +65,8 @@ class TokenizerSettings:
 
     @classmethod
     def from_json(cls, path: str) -> tuple[TokenizerSettings, str | None]:
-        """The settings in a tokenizer_settings.json, and the SHA-256 of their vocabulary, which
-        earlier versions did not write. Missing or unknown fields, and other types, are a UserError.
+        """Reads a tokenizer_settings.json: the settings and the SHA-256 of their vocabulary (None
+        in files of earlier versions). Missing or unknown fields and wrong types are a UserError.
         """
         stored = dataclasses.asdict(json_records.read(path, None, _Stored, "Copy it again."))
         vocab_sha256 = stored.pop("vocab_sha256")
@@ -104,10 +104,10 @@ def flatten(rows: Sequence[Sequence[int]]) -> FlatIds:
 
 
 class Tokenizer(abc.ABC):
-    """A tokenizer in Python; its twin in TensorFlow graphs is made by `graph.graph_tokenizer`.
+    """A tokenizer in Python; `graph.graph_tokenizer` makes its equivalent in TensorFlow graphs.
 
     Attributes:
-      settings: TokenizerSettings without None.
+      settings: TokenizerSettings in which None has been resolved.
       vocab_file: path of the vocabulary.
       fingerprint: hexadecimal SHA-256 of that file.
       pieces: V pieces by id; `vocab_size` is V.
@@ -133,7 +133,7 @@ class Tokenizer(abc.ABC):
           lower, rules, strip_accents, space_chinese: see `TokenizerSettings`.
 
         Raises:
-          UserError: a bad file, one without a special piece, or settings that cannot be followed.
+          UserError: a bad file, a missing special piece, or settings that are not supported.
         """
         self.vocab_file = os.fspath(vocab_file)
         self.settings = self.resolve(TokenizerSettings(lower, rules, strip_accents, space_chinese))
@@ -156,21 +156,21 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _prepare(self) -> None:
-        """Sets what a kind of tokenizer derives from its pieces."""
+        """Sets attributes that a kind of tokenizer derives from its pieces."""
 
     @classmethod
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
-        """Settings with this kind's own values in place of None."""
+        """Replaces None in settings by the defaults of this kind of tokenizer."""
         strips = settings.lower if settings.strip_accents is None else settings.strip_accents
         spaces = bool(settings.space_chinese)
         return dataclasses.replace(settings, strip_accents=strips, space_chinese=spaces)
 
     @property
     def identity(self) -> tuple[str | bool | None, ...]:
-        """Everything that decides ids."""
+        """Everything that determines the ids."""
         settings = self.settings
-        # Accents and ideographs are left out where they are as the other settings imply, because
-        # the hashes in folders of earlier versions do not have them.
+        # strip_accents and space_chinese are left out if they have the values that the other
+        # settings imply, because hashes in folders of earlier versions do not include them.
         plain = self.resolve(TokenizerSettings(settings.lower, settings.rules))
         others = (settings.strip_accents, settings.space_chinese) if settings != plain else ()
         return (self.fingerprint, settings.lower, settings.rules, *others)
@@ -190,7 +190,7 @@ class Tokenizer(abc.ABC):
         return self.content()
 
     def content(self) -> bytes:
-        """The vocabulary file."""
+        """The content of the vocabulary file."""
         return storage.read_bytes(self.vocab_file)
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""A tokenizer in a folder of other software: its files there, and what they cannot say."""
+"""Writes a tokenizer for other software, and reports what the files there cannot express."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length: int) -> list[str]:
-    """Writes the vocabulary of a tokenizer and its settings into a folder of a format, such as
-    "google" or "kerashub"; `max_length` is the number of tokens that the model takes at most.
+    """Writes the vocabulary and settings of a tokenizer into a folder in the format of `software`,
+    such as "google" or "kerashub"; `max_length` is the model's maximum number of tokens.
 
-    Gives lines for people: what that software does otherwise, and what it has to be told.
+    Returns lines for the user: how that software differs, and which options it needs.
     """
     if software == "kerashub":
         return _write_kerashub(tokenizer, os.path.join(folder, file_names.KERASHUB_SENTENCEPIECE))
@@ -27,7 +27,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length
     if software == "google" and name == file_names.SENTENCEPIECE:
         name = file_names.GOOGLE_SENTENCEPIECE
     atomic_files.write_bytes(os.path.join(folder, name), tokenizer.content())
-    # For all software, because this project reads the folder, too.
+    # Written for all software, because this project also reads the folder.
     path = os.path.join(folder, file_names.SETTINGS)
     atomic_files.write_bytes(path, tokenizer.settings_json())
     if software == "huggingface":
@@ -40,7 +40,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length
 
 
 def _write_kerashub(tokenizer: Tokenizer, path: str) -> list[str]:
-    """Writes a SentencePiece model that has lower case in its own rules, which KerasHub lacks."""
+    """Writes a SentencePiece model whose own rules lower-case text, since KerasHub does not."""
     content, settings = tokenizer.content(), tokenizer.settings
     if settings.lower:
         content = with_lower_case(content)
@@ -56,9 +56,9 @@ def _write_kerashub(tokenizer: Tokenizer, path: str) -> list[str]:
 
 
 def with_lower_case(content: bytes) -> bytes:
-    """A SentencePiece model whose own normalization is nmt_nfkc_cf: NFKC and folded case."""
+    """The SentencePiece model with nmt_nfkc_cf as its normalization: NFKC and case folding."""
     rules = io.BytesIO()
-    # SentencePiece compiles its rules where it trains; the text does not matter.
+    # SentencePiece compiles its rules during training; the text does not matter.
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["a b c d e f"] * 9), model_writer=rules, vocab_size=20,
         hard_vocab_limit=False, normalization_rule_name="nmt_nfkc_cf", minloglevel=2,
@@ -81,7 +81,7 @@ def _of_rules(tokenizer: Tokenizer, software: str, rules: str) -> list[str]:
 
 
 def _of_google(tokenizer: Tokenizer) -> list[str]:
-    """Lines about case, for which google-research has a flag, accents and ideographs."""
+    """Lines about case, accents and ideographs; google-research has a flag only for case."""
     settings = tokenizer.settings
     lines = (
         [] if settings.lower else ["google-research/albert has to be told --do_lower_case=False."]

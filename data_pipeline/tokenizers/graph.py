@@ -1,6 +1,6 @@
 """Tokenizers in TensorFlow graphs, for SavedModels that take text; they need tensorflow_text.
 
-Each gives the same ids as its twin in Python, with ops that every stock TF Serving has.
+Each gives the same ids as the tokenizer in Python, and uses only ops of stock TF Serving.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
 def normalize_graph(
     text: tf.Tensor, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> tf.Tensor:
-    """`normalization.normalize` of UTF-8 strings of any shape, in a TensorFlow graph.
+    """`normalization.normalize` in a TensorFlow graph, for UTF-8 strings of any shape.
 
     Bytes that are not UTF-8 become U+FFFD.
     """
@@ -53,24 +53,24 @@ def normalize_graph(
         text = tf.strings.regex_replace(text, "``|''", '"')
     if strip_accents:
         text = normalize_utf8(text, "NFKD")
-        # A class of code points, since \p{Mn} also has marks of combining class 0.
+        # A class of code points, since \p{Mn} also matches marks of combining class 0.
         text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
     return tf.strings.lower(text, encoding="utf-8") if lower else text
 
 
 def _lasting_processor(model: bytes, fingerprint: str):
-    """TF Text's tokenizer with a resource that lives as long as the process."""
+    """TF Text's tokenizer, with a resource that exists until the process ends."""
     from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
 
-    # TF Text's own resource belongs to an op kernel, and tf.random.set_seed clears the kernels:
-    # every later call fails with "Resource ... does not exist". A shared name keeps it.
+    # TF Text's own resource belongs to an op kernel. tf.random.set_seed clears the kernels, and
+    # later calls fail with "Resource ... does not exist". A shared name keeps the resource.
     def make() -> tf.Tensor:
         return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
             model=model, shared_name=f"sentencepiece_{fingerprint}"
         )
 
-    # One traced function, called wherever the resource is made: its node holds the whole model, and
-    # a SavedModel would have one more for each place.
+    # One traced function, called wherever the resource is created: its node holds the whole model,
+    # and a SavedModel would otherwise store a copy for each call.
     with tf.init_scope():
         create = tf.function(make, autograph=False).get_concrete_function()
 
@@ -80,21 +80,21 @@ def _lasting_processor(model: bytes, fingerprint: str):
 
     processor = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
     processor._model_resource = SharedModel()
-    with tf.init_scope():  # Not in the function that happens to use it first.
+    with tf.init_scope():  # Not in the tf.function that happens to use it first.
         _ = processor._model_resource.resource_handle
     return processor
 
 
 class PieceParts(NamedTuple):
-    """Pieces after the digit-comma rule: of "▁2010," the parts "▁20", "10" and ",".
+    """Parts of pieces after the digit-comma rule: "▁20", "10" and "," for the piece "▁2010,".
 
     Attributes:
-      ids: int32 [Q], of the parts, or of the piece itself.
-      piece: int32 [Q], the piece that each is a part of.
+      ids: int32 [Q], ids of the parts; a piece that is not split is its only part.
+      piece: int32 [Q], the number of the piece that contains each part.
       ends: int32 [P], the number of parts up to the end of each piece.
-      offset: int32 [Q], characters of the piece before the part.
-      size: int32 [Q], its characters.
-      first_size, total: int32 [Q], characters of the first part of its piece, and of all of them.
+      offset: int32 [Q], number of characters before the part in its piece.
+      size: int32 [Q], number of characters of the part.
+      first_size, total: int32 [Q], characters in the first part, and in all parts, of its piece.
     """
 
     ids: tf.Tensor
@@ -109,8 +109,8 @@ class PieceParts(NamedTuple):
 class GraphSentencePieceTokenizer(tf.Module):
     """SentencePiece in graphs, for SavedModels that take text; needs tensorflow_text.
 
-    Keep it as an attribute of the module that is saved: it tracks SentencePiece's resource and the
-    vocabulary file as an asset.
+    Keep it as an attribute of the saved module: it tracks SentencePiece's resource and the
+    vocabulary file, an asset.
     """
 
     def __init__(self, python_face: SentencePieceTokenizer) -> None:
@@ -135,7 +135,7 @@ class GraphSentencePieceTokenizer(tf.Module):
         return tf.RaggedTensor.from_row_splits(parts.ids, row_splits, validate=False)
 
     def normalize(self, text: tf.Tensor) -> tf.Tensor:
-        """`normalize_graph` by the settings."""
+        """`normalize_graph` with this tokenizer's settings."""
         return normalize_graph(text, *self.settings.cleaning)
 
     def pieces_with_offsets(
@@ -143,8 +143,8 @@ class GraphSentencePieceTokenizer(tf.Module):
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """The pieces of normalized strings [B], not split again, with places in bytes.
 
-        Gives ids int32 [B, (pieces)]; and of all B texts the pieces as strings, an unknown one as
-        it is written, and the places of their first bytes and after their last, int32.
+        Returns ids int32 [B, (pieces)]; and, flat for all B texts, the pieces as strings (unknown
+        ones as written), and the places of their first bytes and after their last bytes, int32.
         """
         from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
 
@@ -165,7 +165,7 @@ class GraphSentencePieceTokenizer(tf.Module):
         return ids, strings, tf.cast(starts, tf.int32), tf.cast(limits, tf.int32)
 
     def split_again(self, ids: tf.Tensor) -> PieceParts:
-        """The digit-comma rule on pieces, int32 [P]; most stay as they are."""
+        """Applies the digit-comma rule to pieces, int32 [P]; most pieces are unchanged."""
         pieces = tf.range(tf.size(ids))
         if not len(self._split_ids):
             zeros, ones = tf.zeros_like(ids), tf.ones_like(ids)
@@ -206,7 +206,7 @@ def split_words_graph(
     strip_accents: bool | None = None,
     space_chinese: bool = True,
 ) -> tf.RaggedTensor:
-    """`wordpiece.split_words` of UTF-8 strings [B] in a TensorFlow graph: strings [B, (words)].
+    """`wordpiece.split_words` in a TensorFlow graph: UTF-8 strings [B] -> strings [B, (words)].
 
     Bytes that are not UTF-8 are dropped.
     """
@@ -229,8 +229,8 @@ def split_words_graph(
 class GraphWordPieceTokenizer(tf.Module):
     """WordPiece in graphs, for SavedModels that take text; needs tensorflow_text.
 
-    Keep it as an attribute of the module that is saved: it tracks the table of pieces and the
-    vocabulary file as an asset.
+    Keep it as an attribute of the saved module: it tracks the table of pieces and the vocabulary
+    file, an asset.
     """
 
     def __init__(self, python_face: WordPieceTokenizer) -> None:
@@ -241,7 +241,7 @@ class GraphWordPieceTokenizer(tf.Module):
         self.settings = python_face.settings
         self._max_word_characters = python_face.max_word_characters
         self.unknown_id = python_face.unk_id
-        # A piece inside a word has a mark that stands for no character.
+        # The mark "##" of a piece inside a word does not count as characters.
         self.piece_sizes = np.array(
             [len(piece.removeprefix(CONTINUATION)) for piece in python_face.pieces], np.int32
         )
@@ -265,16 +265,15 @@ class GraphWordPieceTokenizer(tf.Module):
         return words.with_values(ids).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
 
     def split_words(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """`split_words_graph` by the settings."""
+        """`split_words_graph` with this tokenizer's settings."""
         settings = self.settings
         return split_words_graph(
             text, settings.lower, settings.strip_accents, bool(settings.space_chinese)
         )
 
     def pieces_of_words(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Words of strings [B] as strings [B, (words)], and ids of their pieces, int32.
-
-        Ids are [W, (pieces)], of the W words of all texts.
+        """The words of strings [B] as strings [B, (words)], and the ids of their pieces: int32 [W,
+        (pieces)] for the W words of all texts.
         """
         words = self.split_words(text)
         lengths = tf.strings.length(words.values, unit="UTF8_CHAR")
@@ -286,7 +285,7 @@ class GraphWordPieceTokenizer(tf.Module):
 def graph_tokenizer(
     python_face: Tokenizer,
 ) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
-    """The tokenizer in graphs that gives the same ids as one in Python."""
+    """The graph tokenizer that gives the same ids as a tokenizer in Python."""
     if isinstance(python_face, WordPieceTokenizer):
         return GraphWordPieceTokenizer(python_face)
     assert isinstance(python_face, SentencePieceTokenizer)

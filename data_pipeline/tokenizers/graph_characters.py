@@ -1,6 +1,6 @@
-"""The characters of texts in a graph: code points, bytes, white space and words.
+"""The characters of texts in a graph: code points, bytes, whitespace and words.
 
-Texts of a batch lie one after the other in flat tensors; places are counted in each text from 0.
+The texts of a batch are concatenated in flat tensors; places are counted from 0 in each text.
 Shapes: B batch, N characters of all texts, P places in them.
 """
 
@@ -25,7 +25,7 @@ class GraphWords(NamedTuple):
 
     Attributes:
       texts: string.
-      starts, ends: int32, characters of the text, the end excluded.
+      starts, ends: int32, places of characters in the text; the end is exclusive.
     """
 
     texts: tf.RaggedTensor
@@ -35,7 +35,7 @@ class GraphWords(NamedTuple):
 
 @functools.cache
 def plain_space_ranges() -> tuple[tuple[int, int], ...]:
-    """Characters that are a space after NFKD: the space itself, and those of other widths."""
+    """Characters that NFKD maps to a space: the space itself, and spaces of other widths."""
     return tuple(
         ranges_where(lambda each: each.isspace() and unicodedata.normalize("NFKD", each) == " ")
     )
@@ -44,13 +44,13 @@ def plain_space_ranges() -> tuple[tuple[int, int], ...]:
 def is_in(codes: tf.Tensor, ranges: Sequence[tuple[int, int]]) -> tf.Tensor:
     """Whether code points, int32 [N], are in inclusive ascending ranges: bool [N]."""
     bounds = np.array([(first, last + 1) for first, last in ranges], np.int32).ravel()
-    # The bounds ascend: behind an odd number of them, a code is inside a range.
+    # A code is inside a range if an odd number of the ascending bounds precedes it.
     return tf.searchsorted(tf.constant(bounds), codes, side="right") % 2 == 1
 
 
 def first_of_run(flags: tf.Tensor, joined: tf.Tensor) -> tf.Tensor:
-    """The beginnings of runs of True; bool [N] each. `joined`: it may go on from the one before."""
-    # Cut for texts without any character, where [False] alone would be one too many.
+    """The first elements of runs of True; bool [N]. `joined` [N]: may continue the previous one."""
+    # Cut to size for texts without any character, where [False] alone would be too long.
     before = tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
     return flags & ~(before & joined)
 
@@ -62,16 +62,16 @@ class Characters:
       text: UTF-8 strings [B].
 
     Attributes:
-      text: the same; bytes that are not UTF-8 are U+FFFD.
+      text: the strings with U+FFFD for bytes that are not UTF-8.
       codes: int32 [N], code points.
-      rows: int64 [N], the text that each is of.
-      places: int32 [N], its place in that text.
+      rows: int64 [N], the number of the text that contains each character.
+      places: int32 [N], the place of each character in that text.
       byte_starts: int32 [N], the place of its first byte in that text.
-      lengths: int32 [B], characters of each text.
-      begins: int32 [B], where each text begins among all characters.
-      is_space: bool [N], white space to Python.
-      run_starts: bool [N], the first of each run of white space.
-      run_firsts, run_lasts: int32 [N], first and last place of the white space around each that is.
+      lengths: int32 [B], number of characters of each text.
+      begins: int32 [B], index of the first character of each text among all characters.
+      is_space: bool [N], whether Python considers it whitespace.
+      run_starts: bool [N], the first character of each run of whitespace.
+      run_firsts, run_lasts: int32 [N], for whitespace, the first and last place of its run.
     """
 
     def __init__(self, text: tf.Tensor) -> None:
@@ -88,17 +88,17 @@ class Characters:
         starts = tf.cast(self.run_starts, tf.int32)
         runs = tf.cumsum(starts) - 1
         self._num_runs = tf.reduce_sum(starts)
-        # All that is not white space shares one more run, whose values mean nothing.
+        # All other characters share one additional run, whose values are meaningless.
         self._runs = tf.where(self.is_space, runs, self._num_runs)
         self.run_firsts = self._of_run(tf.math.unsorted_segment_min, self.places)
         self.run_lasts = self._of_run(tf.math.unsorted_segment_max, self.places)
 
     def _of_run(self, reduce: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
-        """A reduction over the white space that each character is in, int32 [N]."""
+        """A reduction over the run of whitespace that contains each character, int32 [N]."""
         return tf.gather(reduce(values, self._runs, self._num_runs + 1), self._runs)
 
     def space_places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """First and last place of what the one space stands for, see `alignment`: int32 [N]."""
+        """First and last place that a run's single space stands for, see `alignment`: int32 [N]."""
         plain = is_in(self.codes, plain_space_ranges())
         found = self._of_run(
             tf.math.unsorted_segment_min, tf.where(plain, self.places, FAR)
@@ -114,14 +114,14 @@ class Characters:
         return tf.gather(size_of(strings), places)
 
     def words(self) -> GraphWords:
-        """The words that white space separates: " Ça  va" -> "Ça" of [1, 3], "va" of [5, 7]."""
+        """The words, separated by whitespace: " Ça  va" -> "Ça" at [1, 3], "va" at [5, 7]."""
         is_word = ~self.is_space
         begins = first_of_run(is_word, self.places > 0)
         word = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, is_word)
         count = tf.reduce_sum(tf.cast(begins, tf.int32))
         lasts = tf.math.unsorted_segment_max(tf.boolean_mask(self.places, is_word), word, count)
         rows = tf.boolean_mask(self.rows, begins)
-        # RE2's \s is the white space of ASCII alone, and `is_space` has all of Unicode's.
+        # RE2's \s is only ASCII whitespace, but `is_space` covers all of Unicode.
         spaces = graph_class(whitespace_ranges()) + "+"
         texts = tf.strings.split(tf.strings.regex_replace(self.text, spaces, " "), sep=" ")
         starts = tf.RaggedTensor.from_value_rowids(
@@ -130,14 +130,14 @@ class Characters:
             nrows=tf.size(self.lengths, tf.int64),  # The last texts may have no word.
             validate=False,
         )
-        # White space at the edges of a text leaves empty strings there, which have no start.
+        # Whitespace at the edges of a text leaves empty strings, which have no start.
         texts = starts.with_values(tf.boolean_mask(texts.flat_values, texts.flat_values != ""))
         return GraphWords(texts, starts, starts.with_values(lasts + 1))
 
     def bytes_at(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Bytes before places, int32 [P], in the texts `rows` [P]; at a text's end all of them."""
+        """Bytes before places, int32 [P], in the texts `rows` [P]; at a text's end, all bytes."""
         at = tf.gather(self.begins, rows) + places
-        # The end of the last text is behind all characters: `gather` finds the 0, unused.
+        # The end of the last text is past all characters: there `gather` finds the unused 0.
         starts = tf.concat([self.byte_starts, [0]], axis=0)
         found = tf.gather(starts, tf.minimum(at, tf.size(self.byte_starts)))
         all_bytes = tf.gather(tf.strings.length(self.text), rows)
@@ -146,9 +146,9 @@ class Characters:
     def trimmed(
         self, rows: tf.Tensor, firsts: tf.Tensor, lasts: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Spans without the white space around them, int32 [P]: "a b " of [0, 3] -> 0, 3.
+        """Removes whitespace around spans, int32 [P]: "a b " with places 0 and 3 -> 0, 3.
 
-        Takes first and last characters, both in the span; gives the first one, and the place after
+        Takes the first and last place, both inclusive; returns the first place and the place after
         the last, which are equal if nothing is left.
         """
         begins, limit = tf.gather(self.begins, rows), tf.size(self.codes)
@@ -163,9 +163,9 @@ class Characters:
         return firsts, tf.maximum(lasts + 1, firsts)
 
     def after_marks(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Places [P], moved behind the marks that stand there, in the texts `rows` [P]: int32 [P].
+        """Moves places [P] in the texts `rows` [P] past any combining marks there: int32 [P].
 
-        Of "a", a mark and "b": 1 -> 2, and 0 and 2 stay.
+        In "a", a mark, "b": 1 -> 2; 0 and 2 are unchanged.
         """
         is_mark = is_in(self.codes, mark_ranges())
         begins = tf.cast(first_of_run(is_mark, self.places > 0), tf.int32)

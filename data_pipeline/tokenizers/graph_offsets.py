@@ -1,7 +1,7 @@
-"""Pieces in a graph, each with the characters of the original text that it was made of.
+"""Pieces in a graph, each with the span of the original text that it was made from.
 
-The twin of `data_pipeline.finetuning.alignment` in TensorFlow, equal to it. Texts of a batch lie
-one after the other in flat tensors, as those of graph_characters.py.
+The equivalent of `data_pipeline.finetuning.alignment` in TensorFlow. The texts of a batch are
+concatenated in flat tensors, as in graph_characters.py.
 Shapes: B batch, N characters of all texts, P pieces of all texts.
 """
 
@@ -25,16 +25,16 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import GraphTokenizer
 
 _SPACE, _BACKTICK, _APOSTROPHE = map(ord, " `'")
-_MOST_CODES = 1 << 21  # More than Unicode has.
+_MOST_CODES = 1 << 21  # More than the number of code points in Unicode.
 
 
 class AlignedBatch(NamedTuple):
-    """Pieces with their places, as `AlignedPieces`, of B texts.
+    """The pieces of B texts with their places, as in `AlignedPieces`.
 
     Attributes:
       ids: int32 [B, (pieces)].
       starts: int32 [B, (pieces)], place of the first character of each piece.
-      ends: int32 [B, (pieces)], place of the last one; a word mark alone that stands for no
+      ends: int32 [B, (pieces)], place of its last character; a lone word mark that stands for no
         character has an end before its start.
     """
 
@@ -50,12 +50,12 @@ def invisible_ranges() -> tuple[tuple[int, int], ...]:
 
 
 class _Traced(NamedTuple):
-    """Texts made of others: the first and last place that each character was made of, flat.
+    """Derived texts, flat, with the original places from which each character was made.
 
     Attributes:
-      firsts, lasts: int32 [N'], places in the original text.
-      begins: int32 [B], where each made text begins among all.
-      lengths: int32 [B], its characters.
+      firsts, lasts: int32 [N'], first and last place in the original text.
+      begins: int32 [B], index of the first character of each derived text.
+      lengths: int32 [B], number of characters of each derived text.
     """
 
     firsts: tf.Tensor
@@ -64,7 +64,7 @@ class _Traced(NamedTuple):
     lengths: tf.Tensor
 
     def first_at(self, rows: tf.Tensor, places: tf.Tensor, characters: Characters) -> tf.Tensor:
-        """The original place of places [P]; after the end of the made text, that of the other."""
+        """Original places of places [P]; the end of the derived text maps to the original's end."""
         at = tf.minimum(tf.gather(self.begins, rows) + places, tf.size(self.firsts))
         found = tf.gather(tf.concat([self.firsts, [0]], axis=0), at)
         beyond = places >= tf.gather(self.lengths, rows)
@@ -80,7 +80,7 @@ class _Traced(NamedTuple):
 def _repeated(
     characters: Characters, firsts: tf.Tensor, lasts: tf.Tensor, sizes: tf.Tensor
 ) -> _Traced:
-    """Texts in which each character became `sizes` of them."""
+    """Derived texts in which each character became `sizes` characters."""
     lengths = tf.math.unsorted_segment_sum(sizes, characters.rows, tf.size(characters.lengths))
     begins = tf.cumsum(lengths, exclusive=True)
     return _Traced(tf.repeat(firsts, sizes), tf.repeat(lasts, sizes), begins, lengths)
@@ -89,7 +89,7 @@ def _repeated(
 def _trace_normalization(
     characters: Characters, lower: bool, join_quotes: bool, strip_accents: bool
 ) -> _Traced:
-    """`normalize_graph` with places."""
+    """The places of characters after `normalize_graph`."""
     places, is_space = characters.places, characters.is_space
     sizes = characters.sizes(
         lambda strings: tf.strings.length(
@@ -99,7 +99,7 @@ def _trace_normalization(
     space_firsts, space_lasts = characters.space_places()
     firsts = tf.where(is_space, space_firsts, places)
     lasts = tf.where(is_space, space_lasts, places)
-    # White space at either end of the text goes away, a run inside is one space.
+    # Whitespace at either end of the text is dropped; a run inside becomes one space.
     ends = tf.gather(characters.lengths, characters.rows) - 1
     inside = (characters.run_firsts > 0) & (characters.run_lasts < ends)
     one = tf.cast(characters.run_starts & inside, tf.int32)
@@ -112,14 +112,14 @@ def _trace_normalization(
 
 
 def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-    """The characters that are the first and the second of `` or '': bool [N] twice."""
+    """Masks of the characters that are the first and the second of `` or '': bool [N] each."""
     codes = characters.codes
     is_quote = (codes == _BACKTICK) | (codes == _APOSTROPHE)
     before = tf.concat([[-1], codes[:-1]], axis=0)[: tf.size(codes)]
     goes_on = (codes == before) & (characters.places > 0)
     begins = first_of_run(is_quote, goes_on)
     at = tf.boolean_mask(characters.places, begins)
-    run = tf.cumsum(tf.cast(begins, tf.int32))  # From 1 on; 0 is before the first quote.
+    run = tf.cumsum(tf.cast(begins, tf.int32))  # Counted from 1; 0 is before the first quote.
     index = characters.places - tf.gather(tf.concat([[0], at], axis=0), run)
     second = is_quote & goes_on & (index % 2 == 1)
     first = tf.concat([second[1:], [False]], axis=0)[: tf.size(codes)]
@@ -127,9 +127,9 @@ def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBatch:
-    """The pieces of texts, and where each is found in them; needs tensorflow_text.
+    """The pieces of texts, with the place of each in its text; needs tensorflow_text.
 
-    The tokenizer is made by `graph_tokenizer`; the module that is saved has to keep it.
+    The tokenizer comes from `graph_tokenizer`; the saved module has to keep it.
     """
     if isinstance(tokenizer, GraphWordPieceTokenizer):
         return _align_wordpiece(tokenizer, characters)
@@ -164,19 +164,19 @@ def _align_sentencepiece(
 
 
 class _Normalized:
-    """The characters of normalized texts, as SentencePiece's bytes count them."""
+    """The characters of normalized texts; converts SentencePiece's byte offsets to places."""
 
     def __init__(self, text: tf.Tensor) -> None:
         codes, byte_starts = tf.strings.unicode_decode_with_offsets(text, "UTF-8")
-        self._codes = tf.concat([codes.flat_values, [0]], axis=0)  # One more, to be gathered.
+        self._codes = tf.concat([codes.flat_values, [0]], axis=0)  # Padded for gather.
         self._begins = tf.cast(codes.row_starts(), tf.int32)
-        # Bytes of all texts in one ascending row, with one between two texts.
+        # Byte offsets of all texts in one ascending sequence, with one unused byte between texts.
         self._bases = tf.cumsum(tf.strings.length(text) + 1, exclusive=True)
         bases = tf.gather(self._bases, codes.value_rowids())
         self._bytes = bases + tf.cast(byte_starts.flat_values, tf.int32)
 
     def places(self, rows: tf.Tensor, in_bytes: tf.Tensor) -> tf.Tensor:
-        """Places of characters by those of their first bytes, int32 [P]."""
+        """Converts the byte offsets of characters to their places, int32 [P]."""
         at = tf.searchsorted(self._bytes, tf.gather(self._bases, rows) + in_bytes, side="left")
         return at - tf.gather(self._begins, rows)
 
@@ -185,8 +185,8 @@ class _Normalized:
     ) -> tf.RaggedTensor:
         """Places of each piece without characters that SentencePiece dropped, int32 [P, (places)].
 
-        Control and format characters go away, unless the piece has them, or stands for nothing
-        else, or begins with a word mark that was made of them; see `alignment._places_of`.
+        Control and format characters are removed, unless the piece contains them, consists of
+        nothing else, or begins with a word mark made from them; see `alignment._places_of`.
         """
         places = tf.ragged.range(begins, limits)  # [P, (places)]
         pieces = places.value_rowids()
@@ -195,7 +195,7 @@ class _Normalized:
         doubtful = tf.where(is_in(codes, invisible_ranges()))[:, 0]
         touched, numbers = tf.unique(tf.gather(pieces, doubtful), tf.int64)
         inside = tf.strings.unicode_decode(tf.gather(strings, touched), "UTF-8")
-        # Each piece once, and a character in it as one number: a piece may have thousands of them.
+        # Each pair of piece and character is one number: a piece may have thousands of characters.
         held = tf.sort(_in_piece(inside.value_rowids(), inside.flat_values))
         wanted = _in_piece(numbers, tf.gather(codes, doubtful))
         found = tf.gather(tf.concat([held, [-1]], axis=0), tf.searchsorted(held, wanted))
@@ -206,7 +206,7 @@ class _Normalized:
         kept = gone == 0
         first = tf.math.unsorted_segment_min(
             tf.where(kept, tf.range(tf.size(codes)), FAR), pieces, tf.size(strings)
-        )  # [P], among all places; FAR: none is left.
+        )  # [P], index among all places; FAR: none is left.
         padded = tf.concat([codes, [0]], axis=0)
         first_code = tf.gather(padded, tf.minimum(first, tf.size(codes)))
         has_mark = tf.strings.substr(strings, 0, len(WORD_MARK.encode())) == WORD_MARK
@@ -215,17 +215,17 @@ class _Normalized:
 
 
 def _in_piece(numbers: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
-    """Characters int32 of pieces by number, int64, as numbers that tell them apart: int64."""
+    """Unique int64 numbers for pairs of a piece's number (int64) and a character (int32)."""
     return numbers * _MOST_CODES + tf.cast(codes, tf.int64)
 
 
 def _part_places(
     parts: PieceParts, kept: tf.RaggedTensor, limits: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Place of the first character of each part, and the place after its last; see `alignment`."""
+    """The place of the first character of each part, and after its last; see `alignment`."""
     available = tf.cast(kept.row_lengths(), tf.int32)  # [P]
     count = tf.gather(available, parts.piece)
-    # The word mark has no place, one, or several invisible ones: the first part takes the rest.
+    # A word mark has no place, one, or several invisible ones, so the first part takes the rest.
     extra = count - parts.total
     first_size = tf.maximum(parts.first_size + extra, 0)
     size = tf.where(parts.offset == 0, first_size, parts.size)

@@ -1,11 +1,11 @@
-"""Hugging Face's files next to a vocabulary that affect ids: read, and written.
+"""Reads and writes Hugging Face's files next to a vocabulary that affect ids.
 
 tokenizer_config.json     case, accents, ideographs, names of special tokens
 tokenizer.json            the same as a normalizer
 special_tokens_map.json   names of special tokens
 added_tokens.json         tokens that the vocabulary lacks
 
-Each key is followed, known to change no id, or refused with its name. The ids are those of
+Each key is either supported, known not to change ids, or rejected by name. The ids are those of
 transformers' AlbertTokenizer and BertTokenizer, the classes in Python.
 """
 
@@ -25,7 +25,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 CONFIG, FAST = "tokenizer_config.json", "tokenizer.json"
 TOKENS_MAP, ADDED = "special_tokens_map.json", "added_tokens.json"
 
-# Key of tokenizer_config.json -> field of TokenizerSettings, and the value that stands for True.
+# Key of tokenizer_config.json -> field of TokenizerSettings, and the key's value for True.
 _FOLLOWED = {
     file_names.SENTENCEPIECE: {
         "do_lower_case": ("lower", True),
@@ -55,7 +55,7 @@ _ONLY_WORDPIECE = {"continuing_subword_prefix": "##", "max_input_chars_per_word"
 _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # As SPECIAL_PIECES.
 _ENDS = ("bos_token", "eos_token")
 _TOKENS = (*_ROLES, *_ENDS, "additional_special_tokens", "added_tokens_decoder")
-# Keys that change no id of a text: lengths, padding, decoding, names of files and of programs.
+# Keys that do not change ids: lengths, padding, decoding, names of files and of programs.
 _HARMLESS = frozenset(
     re.findall(
         r"\w+",
@@ -70,13 +70,13 @@ _HARMLESS = frozenset(
         """,  # The last line: of the other kind.
     )
 )
-# Steps of tokenizer.json's normalizer of an ALBERT that other files or the rules decide.
+# Normalizer steps in an ALBERT's tokenizer.json that other files or the rules determine.
 _REPLACED = (({"String": "``"}, '"'), ({"String": "''"}, '"'))
 _SPACES = {"Regex": " {2,}"}
 
 
 class Stated(NamedTuple):
-    """The value of a field of TokenizerSettings, and the file and key that say so."""
+    """The value of a field of TokenizerSettings, and the file and key that state it."""
 
     value: bool
     place: str
@@ -100,8 +100,8 @@ def has_files(folder: str) -> bool:
 
 
 def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
-    """`lower`, `strip_accents` and `space_chinese`, those that the files of a folder state. Files
-    that contradict each other, and a key that changes ids and cannot be followed, are a UserError.
+    """Those of `lower`, `strip_accents` and `space_chinese` that the files of a folder state. Files
+    that contradict each other, and an unsupported key that changes ids, are a UserError.
     """
     stated: dict[str, Stated] = {}
     with _as_written(folder):
@@ -118,7 +118,7 @@ def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
 
 @contextlib.contextmanager
 def _as_written(folder: str) -> Iterator[None]:
-    """Names the files where their content has another form than transformers gives it."""
+    """A context that names the files in the error if they are not as transformers writes them."""
     try:
         yield
     except UserError:
@@ -137,12 +137,12 @@ def _refused(path: str, key: str, value: Any, remedy: str) -> UserError:
 
 
 def _of_config(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]:
-    """The settings in tokenizer_config.json; its other keys are checked."""
+    """The settings in tokenizer_config.json; other keys are checked."""
     path = os.path.join(folder, CONFIG)
     followed, classes = _FOLLOWED[kind.STORED_NAME], _CLASSES[kind.STORED_NAME]
     for key, value in _read(folder, CONFIG).items():
         if key in followed:
-            if value is None and key == "strip_accents":  # As `lower` says.
+            if value is None and key == "strip_accents":  # It follows `lower`.
                 continue
             if not isinstance(value, bool):
                 raise UserError(f"{path}: {key} should be true or false; received {value!r:.80}.")
@@ -164,7 +164,7 @@ def _of_config(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated
 
 
 def _of_fast(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]:
-    """The settings in the normalizer of tokenizer.json; its other steps are checked."""
+    """The settings in the normalizer of tokenizer.json; other steps are checked."""
     path, values = os.path.join(folder, FAST), _read(folder, FAST)
     if "model" not in values:
         return
@@ -192,7 +192,7 @@ def _of_fast(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]
 
 
 def _steps(step: dict[str, Any] | None, parts: str) -> list[dict[str, Any]]:
-    """The steps of a normalizer or pre-tokenizer, without sequences around them."""
+    """The steps of a normalizer or pre-tokenizer, with nested sequences flattened."""
     if step is None:
         return []
     if step.get("type") != "Sequence":
@@ -230,7 +230,7 @@ def _of_albert(path: str, steps: list[dict[str, Any]]) -> dict[str, bool | None]
 
 
 class _Token(NamedTuple):
-    """A token that a file names: its key there, its text, and its id, if the file says that."""
+    """A token named in a file: its key there, its text, and its id, if the file has it."""
 
     place: str
     key: str
@@ -264,12 +264,12 @@ def _tokens(folder: str) -> Iterator[_Token]:
 
 
 def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
-    """Raises UserError unless the pieces of tokenizer.json are those of the vocabulary, and all
-    tokens that files name are special ones of it.
+    """Raises UserError unless tokenizer.json has the pieces of the vocabulary, and all tokens named
+    in files are its special pieces.
     """
     with _as_written(folder):
         tokens, fast = list(_tokens(folder)), _read(folder, FAST).get("model", {}).get("vocab")
-    # Of a SentencePiece vocabulary it is a list with scores.
+    # For a SentencePiece vocabulary it is a list with scores.
     if isinstance(fast, dict) and fast != {piece: n for n, piece in enumerate(tokenizer.pieces)}:
         raise UserError(
             f"{os.path.join(folder, FAST)} has other pieces or ids than {tokenizer.vocab_file}. "
@@ -283,7 +283,7 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
                 f"{place}: {key} is {content!r}, and the vocabularies that are read here have "
                 f"{special[key]!r}. Rename it in {tokenizer.vocab_file} and in that file."
             )
-        # transformers cuts other added tokens out of a text first, which no tokenizer in a graph
+        # transformers extracts other added tokens from a text first, which no tokenizer in a graph
         # does.
         is_special = content in ends or content in special.values()
         if not (is_special and _is_piece(tokenizer, content, number)):
@@ -296,14 +296,14 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
 
 
 def _is_piece(tokenizer: Tokenizer, content: str, number: int | None) -> bool:
-    """Whether a vocabulary has a piece, with the id `number` unless that is None."""
+    """Whether a vocabulary has a piece; if `number` is not None, with this id."""
     if number is None:
         return content in tokenizer.pieces
     return tokenizer.pieces[number : number + 1] == [content]
 
 
 def config_of(tokenizer: Tokenizer, max_length: int) -> dict[str, Any]:
-    """The content of a tokenizer_config.json with which transformers gives the same ids."""
+    """The content of a tokenizer_config.json that makes transformers give the same ids."""
     values = {"tokenizer_class": _CLASSES[tokenizer.STORED_NAME][0], "model_max_length": max_length}
     for key, (name, meaning) in _FOLLOWED[tokenizer.STORED_NAME].items():
         values[key] = getattr(tokenizer.settings, name) == meaning

@@ -1,4 +1,4 @@
-"""Loads a tokenizer of either kind by its vocabulary, with the settings in the files next to it."""
+"""Loads a tokenizer from its vocabulary, with the settings in the files next to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 _CAPITAL = re.compile(r"^(##)?[A-Z]")
 _ADVICE = "Copy the folder of the vocabulary again."
 _MODEL = "model.json"
-# Files that this project writes into a folder with a vocabulary, and a key that each has.
+# Files that this project writes next to a vocabulary, and a key that each of them has.
 _OWN = {
     file_names.MANIFEST: "vocab_fingerprint",
     _MODEL: "task",
@@ -32,16 +32,16 @@ def load_tokenizer(
     strip_accents: bool | None = None,
     space_chinese: bool | None = None,
 ) -> Tokenizer:
-    """A tokenizer with the settings in the files next to the vocabulary, if there are any.
+    """Loads a tokenizer with the settings in the files next to the vocabulary, if there are any.
 
-    These are tokenizer_settings.json, or Hugging Face's (`huggingface_files`); without any, text is
-    lower-cased, unless a vocab.txt has capitals, and google's rules hold, as the published models
-    need. Next to a vocab.txt, Hugging Face's files stand for its rules, too.
+    These are tokenizer_settings.json, or Hugging Face's (`huggingface_files`). Without them, text
+    is lower-cased, unless a vocab.txt has capitals, and google's rules apply, as the published
+    models need. Next to a vocab.txt, Hugging Face's files also select Hugging Face's rules.
 
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
         otherwise.
-      lower: as in TokenizerSettings, like all that follow; None: as the files say.
+      lower: see TokenizerSettings, also for the arguments below; None: as the files say.
       rules: see `lower`.
       strip_accents: see `lower`.
       space_chinese: see `lower`.
@@ -50,9 +50,9 @@ def load_tokenizer(
       The tokenizer, whose `settings` have no None.
 
     Raises:
-      UserError: the vocabulary is missing or bad, or another one than its settings were stored
-        with; settings cannot be followed or contradict each other; or those of a vocabulary that
-        this project wrote are missing.
+      UserError: the vocabulary is missing or bad, or is not the one that its settings were stored
+        with; settings are not supported or contradict each other; or the settings of a vocabulary
+        that this project wrote are missing.
     """
     path = os.fspath(vocab_file)
     folder = os.path.dirname(path)
@@ -97,9 +97,9 @@ def load_tokenizer(
 
 
 def _is_cased(tokenizer: Tokenizer) -> bool:
-    """Whether the pieces of a vocab.txt are those of text with capitals."""
-    # The archives of BERT say it only in their names, cased_L-12_H-768_A-12. In its cased English
-    # vocabulary a third of the pieces have a capital; in the uncased ones the special pieces alone.
+    """Whether a vocab.txt was made from text with capitals."""
+    # BERT's archives say this only in their names, cased_L-12_H-768_A-12. In its cased English
+    # vocabulary, a third of the pieces have a capital; in the uncased ones, only special pieces.
     if not isinstance(tokenizer, WordPieceTokenizer):
         return False
     capitals = sum(bool(_CAPITAL.search(piece)) for piece in tokenizer.pieces)
@@ -107,7 +107,7 @@ def _is_cased(tokenizer: Tokenizer) -> bool:
 
 
 def _own_file(folder: str) -> str | None:
-    """The file in a folder by which this project's own vocabularies are known."""
+    """The file in a folder that shows that this project wrote the vocabulary, if there is one."""
     for name, key in _OWN.items():
         path = os.path.join(folder, name)
         if storage.exists(path) and key in sealed.read(path, _ADVICE).values:
@@ -121,7 +121,7 @@ def _stored(
     foreign: dict[str, huggingface_files.Stated],
     given: dict[str, Any],
 ) -> dict[str, Any]:
-    """The settings of a tokenizer_settings.json, which nothing beside it may contradict."""
+    """The settings of a tokenizer_settings.json, which no other source may contradict."""
     values = dataclasses.asdict(stored)
     for name, stated in foreign.items():
         if values[name] != stated.value:
@@ -141,7 +141,7 @@ def _stored(
 
 
 def _follow_lower(kind: type[Tokenizer], values: dict[str, Any]) -> None:
-    """Leaves the accents of settings to another `lower`, where they have followed the old one."""
+    """Drops `strip_accents` from settings if it only follows `lower`, which has been overridden."""
     plain = TokenizerSettings(values.get("lower", True), values.get("rules", "google"))
     if values.get("strip_accents") == kind.resolve(plain).strip_accents:
         values.pop("strip_accents", None)

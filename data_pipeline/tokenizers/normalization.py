@@ -1,8 +1,8 @@
-"""Normalization of raw text, before SentencePiece sees it.
+"""Normalization of raw text before SentencePiece.
 
-Follows google-research/albert's `preprocess_text`: whitespace is collapsed, then NFKD, then
-combining characters are dropped, then the text is lower-cased if asked. Quotes are left alone. In
-TensorFlow graphs `graph.normalize_graph` gives the same strings.
+Follows google-research/albert's `preprocess_text`: whitespace is collapsed, NFKD is applied,
+combining characters are dropped, and the text is optionally lower-cased. Quotes are unchanged.
+In TensorFlow graphs, `graph.normalize_graph` gives the same strings.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 REPLACEMENT = "\ufffd"
-# Code points that change under NFKD or lower-casing in some Unicode versions from 12 to 16 only
-# (letters added lately), and NUL, at which tf.strings.lower stops. Python and TensorFlow carry
-# different versions, so both faces write U+FFFD for these; SentencePiece reads that as a space.
+# Code points that NFKD or lower-casing changes only in some Unicode versions from 12 to 16
+# (recently added letters), and NUL, at which tf.strings.lower stops. Python and TensorFlow use
+# different versions, so both replace these by U+FFFD, which SentencePiece reads as a space.
 UNSTABLE_RANGES = (
     (0x0, 0x0), (0x2C2F, 0x2C2F), (0xA7C0, 0xA7C0), (0xA7D0, 0xA7D0), (0xA7D6, 0xA7D6),
     (0xA7D8, 0xA7D8), (0xA7F2, 0xA7F4), (0xAB69, 0xAB69), (0x10570, 0x1057A), (0x1057C, 0x1058A),
@@ -55,7 +55,7 @@ def combining_ranges() -> tuple[tuple[int, int], ...]:
 
 
 def is_mark(character: str) -> bool:
-    """Whether a character is a mark on the one before it, such as an accent of its own."""
+    """Whether a character is a mark on the previous one, such as a separate accent."""
     return unicodedata.category(character) in ("Mn", "Me")
 
 
@@ -87,10 +87,10 @@ def _combining_pattern() -> re.Pattern:
 def normalize(
     text: str, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> str:
-    """One string, cleaned as the published models expect it: " Ça  va\\n" -> "ca va".
+    """Normalizes one string as the published models expect: " Ça  va\\n" -> "ca va".
 
-    NUL, lone surrogates and the code points above become U+FFFD. `join_quotes` writes `` and '' as
-    ", as Hugging Face's tokenizer does; `strip_accents=False` is its `keep_accents`.
+    NUL, unpaired surrogates and UNSTABLE_RANGES become U+FFFD. `join_quotes` writes `` and '' as ",
+    as Hugging Face's tokenizer does; `strip_accents=False` is its `keep_accents`.
     """
     text = " ".join(text.replace("\0", REPLACEMENT).split())
     if join_quotes:
@@ -113,7 +113,7 @@ def _actions() -> np.ndarray:
 
 
 def _with_action(text: str, action: int, replacement: str) -> str:
-    """The text with `replacement`, a character or "", for each character of an action."""
+    """The text with `replacement`, a character or "", for each character with this action."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     is_concerned = _actions()[points] == action
     if not is_concerned.any():
@@ -131,12 +131,12 @@ def normalize_many(
     join_quotes: bool = False,
     strip_accents: bool = True,
 ) -> list[str]:
-    """`normalize` of many strings; faster."""
+    """`normalize` for many strings at once, which is faster."""
     if join_quotes:
         return [normalize(text, lower, join_quotes, strip_accents) for text in texts]
     if not texts:
         return []
-    # No line breaks are left, so that texts can be joined by them, and handled all at once.
+    # No line breaks are left, so texts can be joined by line breaks and processed at once.
     found = [" ".join(text.split()) for text in texts]
     special = [i for i, text in enumerate(found) if not text.isascii() or "\0" in text]
     if special:
@@ -147,5 +147,5 @@ def normalize_many(
             found[i] = line
     if not lower:
         return found
-    # Lower-casing depends on the neighbors of a letter, never on those beyond a line break.
+    # Lower-casing a letter may depend on its neighbors, but not across a line break.
     return "\n".join(found).lower().split("\n")

@@ -1,7 +1,7 @@
-"""SentencePiece as the English ALBERTs use it, in Python; graph.py has its twin in graphs.
+"""SentencePiece as the English ALBERTs use it, in Python; for TensorFlow graphs see graph.py.
 
-Follows google-research/albert's `encode_pieces`: SentencePiece on normalized text, after which
-a piece such as "2010," (a digit before a final comma) is split again.
+Follows google-research/albert's `encode_pieces`: SentencePiece tokenizes normalized text, and a
+piece such as "2010," (a digit before a final comma) is then split again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import normalize, normalize_many
 
 WORD_MARK = "\u2581"
-# google-research/albert's list has no ', = and >.
+# google-research/albert's list does not contain ', = and >.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~£€')
 _WORD_CHARACTERS = _PUNCTUATION | frozenset(string.ascii_letters)
 
 
 def is_word_start_piece(piece: str) -> bool:
     """google-research/albert's test for a piece that starts a word."""
-    # Special pieces such as <unk> begin with "<". By the last line, digits, apostrophes and
-    # non-Latin pieces are words of their own.
+    # Special pieces such as <unk> begin with "<". The last line makes digits, apostrophes and
+    # non-Latin pieces separate words.
     if piece.startswith((WORD_MARK, "<")) or piece in _PUNCTUATION:
         return True
     return not _WORD_CHARACTERS.issuperset(piece)
@@ -36,8 +36,8 @@ class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with google-research/albert's rules around it; see `Tokenizer`.
 
     Attributes:
-      processor: SentencePiece with the model.
-      resplit: the ids that replace a piece that the digit-comma rule splits again, by its id.
+      processor: the SentencePieceProcessor of the model.
+      resplit: maps the id of each piece that the digit-comma rule splits to the ids replacing it.
     """
 
     STORED_NAME = file_names.SENTENCEPIECE
@@ -75,7 +75,7 @@ class SentencePieceTokenizer(Tokenizer):
         return is_word_start_piece(piece)
 
     def _resplit_table(self) -> dict[int, list[int]]:
-        """Ids that replace each piece of the vocabulary that the digit-comma rule splits again."""
+        """Maps each piece (by id) that the digit-comma rule splits to the ids that replace it."""
         if self.settings.rules == "plain":
             return {}
         return {
@@ -98,15 +98,15 @@ class SentencePieceTokenizer(Tokenizer):
         return self._split_again(self.processor.EncodeAsIds(self._normalize(text)))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of many strings; faster than one by one."""
+        """Ids of many strings at once, which is faster."""
         return self.encode_normalized([self._normalize(text) for text in texts])
 
     def normalize_batch(self, texts: Sequence[str]) -> list[str]:
-        """Many strings, normalized at once, which is faster than one by one."""
+        """Normalizes many strings at once, which is faster."""
         return normalize_many(texts, *self.settings.cleaning)
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of strings that are normalized already."""
+        """Ids of strings that are already normalized."""
         return [self._split_again(ids) for ids in self.processor.encode(texts, num_threads=1)]
 
     def _split_again(self, ids: list[int]) -> list[int]:
@@ -115,7 +115,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [new for i in ids for new in self.resplit.get(i, (i,))]
 
     def encode_pieces(self, text: str) -> list[str]:
-        """Pieces of one string; text outside the vocabulary is kept as it is written."""
+        """Pieces of one string; text outside the vocabulary is kept as written."""
         pieces: list[str] = []
         for piece in self.processor.EncodeAsPieces(self._normalize(text)):
             is_split = self.processor.PieceToId(piece) in self._resplit_ids
@@ -130,14 +130,14 @@ def is_digit_comma(piece: str) -> bool:
 
 def legacy_without_comma(piece: str) -> str:
     """The text of a piece that google-research/albert encodes again: "▁2010," -> "2010"."""
-    # SentencePiece puts a word mark in front of it, and the mark stays also where the piece had
-    # none. The reference means to remove it, but compares a string with bytes (issue 249); the
-    # published models were trained with the mark.
+    # SentencePiece adds a word mark in front of it, which is kept even if the piece had none. The
+    # reference intends to remove it, but compares a string with bytes (issue 249); the published
+    # models were trained with the mark.
     return piece[:-1].replace(WORD_MARK, "")
 
 
 def without_word_mark(parts: list[str]) -> list[str]:
-    """Pieces without the word mark at their beginning, as in Hugging Face's AlbertTokenizer.
+    """Removes the leading word mark from pieces, as Hugging Face's AlbertTokenizer does.
 
     ["▁20", "10"] -> ["20", "10"]; ["▁", "2010"] -> ["2010"].
     """

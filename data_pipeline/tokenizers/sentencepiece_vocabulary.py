@@ -1,4 +1,4 @@
-"""Sentences to a SentencePiece vocabulary, made as the English ALBERTs' 30k-clean.model was."""
+"""Trains a SentencePiece vocabulary in the same way as the English ALBERTs' 30k-clean.model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 # As in the command for spm_train in the README of google-research/albert.
 CONTROL_SYMBOLS = ["[CLS]", "[SEP]", "[MASK]"]
 USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
-_TRAINER_THREADS = 16  # SentencePiece's result depends on it, so it is the same on every machine.
-_MAX_SENTENCE_BYTES = 1 << 20  # Longer ones are skipped; by default, from 4192 on.
+_TRAINER_THREADS = 16  # Fixed on all machines, since SentencePiece's result depends on it.
+_MAX_SENTENCE_BYTES = 1 << 20  # Longer sentences are skipped; the default limit is 4192.
 
 
 def learn_files(
@@ -27,8 +27,8 @@ def learn_files(
     character_coverage: float,
     input_sentence_size: int,
 ) -> dict[str, bytes]:
-    """The content of spiece.model, and of spiece.vocab with its pieces as text, by file name;
-    UserError where `vocab_size` does not fit the text.
+    """Returns the content of spiece.model, and of spiece.vocab with its pieces as text, by file
+    name. UserError if `vocab_size` does not fit the text.
     """
     cleaning = SentencePieceTokenizer.resolve(settings).cleaning
     try:
@@ -47,7 +47,7 @@ def learn_files(
 
 
 def _train(texts: Iterator[str], **options: float) -> bytes:
-    """A serialized unigram model with ALBERT's special pieces; same texts give the same bytes."""
+    """A serialized unigram model with ALBERT's special pieces; equal texts give equal bytes."""
     model = io.BytesIO()
     failures: list[Exception] = []
     sentencepiece.set_random_generator_seed(0)
@@ -77,7 +77,7 @@ def _train(texts: Iterator[str], **options: float) -> bytes:
 
 
 def _keep_failure(texts: Iterator[str], failures: list[Exception]) -> Iterator[str]:
-    """The texts; an exception ends them and is kept, because SentencePiece would swallow it."""
+    """Yields the texts; stores an exception, which SentencePiece would swallow, and stops."""
     try:
         yield from texts
     except Exception as error:
@@ -85,7 +85,7 @@ def _keep_failure(texts: Iterator[str], failures: list[Exception]) -> Iterator[s
 
 
 def _explain(error: Exception, vocab_size: int) -> UserError:
-    """A UserError with the flag to change, for a failure of SentencePiece's trainer."""
+    """Converts a failure of SentencePiece's trainer to a UserError that says what to change."""
     text = " ".join(str(error).split())
     too_high = re.search(r"Vocabulary size too high .* value <= (\d+)", text)
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)

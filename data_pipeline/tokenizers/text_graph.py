@@ -1,7 +1,7 @@
 """Raw UTF-8 strings to encoder inputs inside a graph: tokenize, truncate, pack, pad to the longest.
 
-Everything but the tokenizer is core TensorFlow: stock TF Serving 2.12 - 2.19 does not know TF
-Text's RoundRobinTrim. `export/encoding.py` is its twin in Python, and tests hold the two equal.
+Except for the tokenizer, only core TensorFlow ops are used: stock TF Serving 2.12 - 2.19 has no
+RoundRobinTrim of TF Text. `export/encoding.py` does the same in Python, and tests compare the two.
 Shapes: B batch, S sequence, M masks.
 """
 
@@ -20,21 +20,21 @@ _STARTS_WITH_SPACE = r"\s(?s:.*)"
 
 
 class GraphTokenizer(Protocol):
-    """A tokenizer in a graph, such as `data_pipeline.tokenizers.graph.graph_tokenizer` gives."""
+    """A tokenizer in a graph, such as `data_pipeline.tokenizers.graph.graph_tokenizer` returns."""
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> int32 [B, (tokens)], without special pieces."""
 
 
 class TextEncoder(tf.Module):
-    """Texts [B] to the three inputs of AlbertEncoder, int32 [B, S], S the longest of the batch.
+    """Encodes texts [B] as AlbertEncoder's three inputs, int32 [B, S], S the longest in the batch.
 
     Args:
-      tokenizer: tokenizer of the graph.
+      tokenizer: the tokenizer in the graph.
       vocabulary: the same tokenizer in Python, for the ids of special pieces.
       max_seq_length: longest sequence, special tokens included.
-      read_masks: whether a literal "[MASK]" in a text becomes the mask's id, as a masked LM wants
-        it.
+      read_masks: whether a literal "[MASK]" in a text becomes the mask's id, as masked language
+        models need.
     """
 
     def __init__(
@@ -51,33 +51,33 @@ class TextEncoder(tf.Module):
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
-        # The bare word-start piece; -1: the vocabulary has none.
+        # The id of the piece that is only a word mark; -1 if the vocabulary has none.
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
-        # One function of the graph, which is stored once, hidden in a plain one, or it would be
-        # saved where no signature takes pairs.
+        # A tf.function, so that graphs store it once. It is wrapped in a plain function: otherwise
+        # it would be saved even if no signature takes pairs.
         inputs_of_pairs = tf.function(self._encode_pairs, autograph=False, reduce_retracing=True)
         self._inputs_of_pairs = lambda first, second: inputs_of_pairs(first, second)
 
-    # A function of its own: graphs of several signatures hold it once, and call it.
+    # A tf.function, so that the graph of several signatures stores it only once.
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """string [B] -> int32 [B, (tokens)], without special tokens but for masks.
+        """string [B] -> int32 [B, (tokens)], without special tokens except masks.
 
-        Where masks are read, tokens of the text around each "[MASK]" are joined by its id:
+        If masks are read, the id of [MASK] joins the tokens of the texts around it:
 
             "a [MASK]." -> parts "a ", "." -> tokens [▁a], [▁ .] -> [▁a], [MASK .] -> [▁a MASK .]
         """
         if not self._read_masks:
             return self.tokenizer.tokenize(text)
-        # SentencePiece never makes a control symbol from text, hence the split. What follows a mask
-        # without a space ("[MASK].") does not start a word: the bare word-start piece, which
-        # SentencePiece puts there, is dropped.
+        # The text is split because SentencePiece never produces control symbols from text. A part
+        # that follows a mask without a space ("[MASK].") does not start a word: the lone word mark
+        # that SentencePiece adds there is dropped.
         parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
         tokens = self.tokenizer.tokenize(parts.flat_values)  # [all parts, (tokens)]
         is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
         glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
         first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
-        dropped = tf.cast(glued & (first == self._space_id), tf.int64)  # Tokens of each part.
+        dropped = tf.cast(glued & (first == self._space_id), tf.int64)  # Number per part.
         tokens = keep(tokens, dropped, tokens.row_lengths())
         masks = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.math.count_nonzero(is_later)], self.mask_id),
@@ -90,7 +90,7 @@ class TextEncoder(tf.Module):
     def pack(
         self, *segments: tf.RaggedTensor, max_seq_length: int | tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """int32 [B, (tokens)] of each segment -> the encoder's inputs, cut at `max_seq_length`."""
+        """Segments int32 [B, (tokens)] -> the encoder's inputs, truncated to `max_seq_length`."""
         length = self.max_seq_length if max_seq_length is None else max_seq_length
         return pack_segments(segments, length, self._cls_id, self._sep_id, self.pad_id)
 
@@ -112,11 +112,11 @@ def pack_segments(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit, padded to the longest of
-    the batch. Empty segments after the first have no [SEP] either, and all have type 1: ALBERT
-    knows two types.
+    """`[CLS] A [SEP] B [SEP] C [SEP] ...`: the longest segments are truncated until all fit, and
+    rows are padded to the longest one. Empty segments after the first get no [SEP]. All segments
+    after the first have type 1, as ALBERT has only two types.
 
-    Takes tokens int32 [B, (tokens)]; gives input_word_ids, input_mask, input_type_ids int32 [B, S].
+    Tokens int32 [B, (tokens)] -> input_word_ids, input_mask, input_type_ids int32 [B, S].
     """
     lengths = tf.stack([segment.row_lengths() for segment in segments], axis=1)  # [B, N]
     later = tf.cast(lengths[:, 1:] > 0, tf.int64)
@@ -134,12 +134,12 @@ def pack_segments(
 
 
 def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
-    """The lengths int64 [B, N] of N segments that are cut to `room` (int64 [B]) tokens together.
+    """The lengths int64 [B, N] of N segments truncated to `room` (int64 [B]) tokens in total.
 
-    The longest loses tokens, the last of equals: lengths 10, 4 and 1, room 8 -> 4, 3 and 1.
+    The longest segment loses tokens, among equals the last: lengths 10, 4, 1, room 8 -> 4, 3, 1.
     """
     count = lengths.shape[1]
-    limit = room // count  # Per segment; what shorter ones leave is divided among the others.
+    limit = room // count  # Per segment; room that shorter ones leave is given to the others.
     for _ in range(count - 1):
         is_short = lengths <= limit[:, None]
         rest = room - tf.reduce_sum(tf.where(is_short, lengths, 0), axis=1)
@@ -147,13 +147,13 @@ def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
         limit = tf.where(longer > 0, rest // tf.maximum(longer, 1), limit)
     kept = tf.minimum(lengths, limit[:, None])
     is_cut = lengths > limit[:, None]
-    spare = (room - tf.reduce_sum(kept, axis=1))[:, None]  # Fewer than segments that are cut.
+    spare = (room - tf.reduce_sum(kept, axis=1))[:, None]  # Less than the number of cut segments.
     number = tf.cumsum(tf.cast(is_cut, tf.int64), axis=1)
     return kept + tf.cast(is_cut & (number <= spare), tf.int64)
 
 
 def keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.RaggedTensor:
-    """Tokens start (included) to end (excluded) of each row; int64 [B] or one number for all."""
+    """Tokens from start (inclusive) to end (exclusive) of each row; start may be one number."""
     rows = tokens.value_rowids()
     position = tf.range(tf.size(rows, out_type=tf.int64)) - tf.gather(tokens.row_starts(), rows)
     start = tf.broadcast_to(tf.cast(start, tf.int64), tf.shape(end))
@@ -163,7 +163,7 @@ def keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.
 
 
 def _pad(packed: tf.RaggedTensor, first_lengths: tf.Tensor, pad_id: int) -> dict[str, tf.Tensor]:
-    """Rows of ids -> int32 [B, S]; type 1 from `first_lengths` (int64 [B]) on, padding excepted."""
+    """Rows of ids -> int32 [B, S]; type 1 from `first_lengths` (int64 [B]) on, except padding."""
     word_ids = packed.to_tensor(default_value=pad_id, shape=[None, None])  # [B, S]
     longest = tf.shape(word_ids)[1]
     mask = tf.sequence_mask(packed.row_lengths(), longest, dtype=tf.int32)

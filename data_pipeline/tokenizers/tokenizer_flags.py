@@ -10,7 +10,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    """Defines --lower_case, --strip_accents and --space_chinese, in the group that has begun."""
+    """Defines --lower_case, --strip_accents and --space_chinese in the current group."""
     stored = "auto: as the files in the vocabulary's folder say"
     flags.DEFINE_auto_bool(
         "lower_case", None, f"Lower-case the text; {stored}, or true.", expert=True

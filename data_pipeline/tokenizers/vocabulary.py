@@ -1,4 +1,4 @@
-"""A corpus to a vocabulary: SentencePiece for most languages, WordPiece for Chinese."""
+"""Trains a vocabulary from a corpus: SentencePiece for most languages, WordPiece for Chinese."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def train_vocabulary(
     """Writes a vocabulary, its settings and vocabulary.json.
 
     Args:
-      corpus: text files; a Corpus also says how they are read. Equal documents all count.
+      corpus: text files, or a Corpus, which also says how to read them. Duplicates are not dropped.
       output_dir: folder to write.
       vocab_size: V, special pieces included.
-      settings: the settings by which the text is cleaned, now and by every later tokenizer.
+      settings: how the text is normalized, here and by all tokenizers with this vocabulary.
       tokenizer: one of TOKENIZERS.
       input_sentence_size: largest number of sentences that SentencePiece uses, drawn at random;
-        WordPiece counts the words of all.
+        WordPiece counts the words of all sentences.
       character_coverage: share of the text's characters that get a piece, 0 to 1.
       overwrite: replace a vocabulary in `output_dir`.
-      show_progress: draw a progress bar of the reading on stderr.
+      show_progress: show a progress bar on stderr while reading.
 
     Returns:
       Path of the vocabulary, spiece.model or vocab.txt.
@@ -79,7 +79,7 @@ def train_vocabulary(
         files = sentencepiece_vocabulary.learn_files(
             sentences, settings, vocab_size, character_coverage, input_sentence_size
         )
-    # Only now: the corpus is read while the vocabulary is learned.
+    # Problems are complete only here: the corpus is read while the vocabulary is learned.
     for example in report.examples:
         warn_once(example)
     fingerprint = hashlib.sha256(files[kind.STORED_NAME]).hexdigest()
@@ -93,14 +93,14 @@ def train_vocabulary(
         "problems": dict(report.problems),
         "problem_examples": report.examples,
     }
-    # The settings first: a vocabulary without them would be read by the default ones.
+    # The settings come first: a vocabulary without them would be read with the default settings.
     files = {file_names.SETTINGS: settings.json_bytes(fingerprint), **files}
     _write(output_dir, files, manifest, replaced=existing)
     return os.path.join(output_dir, kind.STORED_NAME)
 
 
 def _existing_files(folder: str) -> list[str]:
-    """Names of the files of a vocabulary that a folder has already."""
+    """Names of vocabulary files that already exist in a folder."""
     return [
         name
         for name in (*_VOCABULARIES, file_names.SETTINGS)
@@ -109,7 +109,7 @@ def _existing_files(folder: str) -> list[str]:
 
 
 def _sentences(corpus: Corpus, report: ReadReport, show_progress: bool) -> Iterator[str]:
-    """The sentences of a corpus; raises UserError where there is not one."""
+    """The sentences of a corpus; raises UserError if there are none."""
     sentences = itertools.chain.from_iterable(read_documents(corpus, report, show_progress))
     first = next(sentences, None)
     if first is None:
@@ -133,7 +133,7 @@ def _write(
         if name in _VOCABULARIES and name not in files:
             storage.remove(os.path.join(folder, name))
     if file_names.SENTENCEPIECE in replaced and file_names.SENTENCEPIECE not in files:
-        storage.remove(os.path.join(folder, "spiece.vocab"))  # Its pieces as text.
+        storage.remove(os.path.join(folder, "spiece.vocab"))  # The pieces as text.
     for name, content in files.items():
         atomic_files.write_bytes(os.path.join(folder, name), content)
     sealed_manifest = sealed.seal(manifest, sealed.hashes_of(folder, list(files)))

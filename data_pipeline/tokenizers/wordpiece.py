@@ -1,8 +1,8 @@
-"""WordPiece as the Chinese ALBERTs and BERT use it, in Python; graph.py has its twin in graphs.
+"""WordPiece as the Chinese ALBERTs and BERT use it, in Python; for TensorFlow graphs see graph.py.
 
 Follows google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
-at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
-pieces that fit.
+at spaces, at punctuation and around every CJK ideograph, and each word is divided into the longest
+pieces that match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from data_pipeline.tokenizers.normalization import (
 
 CONTINUATION = "##"
 BYTE_ORDER_MARK = "\ufeff"
-# A longer word is unknown: in google-research/albert, and in Hugging Face's BertTokenizer.
+# Longer words are unknown. The limits of google-research/albert, and of Hugging Face.
 MAX_WORD_CHARACTERS, _MAX_OF_HUGGINGFACE = 200, 100
 _DROP, _KEEP, _SPACE, _APART = range(4)
 _SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters in place of one, by action.
@@ -52,7 +52,7 @@ def space_ranges() -> tuple[tuple[int, int], ...]:
 
 @functools.cache
 def dropped_ranges() -> tuple[tuple[int, int], ...]:
-    """Control and format characters, U+FFFD, and what differs between versions of Unicode."""
+    """Control and format characters, U+FFFD, and what differs between Unicode versions."""
 
     def is_control(character: str) -> bool:
         return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r"
@@ -69,7 +69,7 @@ def accent_ranges() -> tuple[tuple[int, int], ...]:
 
 @functools.cache
 def punctuation_ranges() -> tuple[tuple[int, int], ...]:
-    """Characters that are words of their own."""
+    """Characters that are separate words."""
     found = ranges_where(lambda character: unicodedata.category(character).startswith("P"))
     return (*_ASCII_PUNCTUATION, *found)
 
@@ -87,10 +87,10 @@ def split_words(
 ) -> list[str]:
     """The reference's BasicTokenizer: "Ça va, 你好" -> "ca", "va", ",", "", "", "你", ...
 
-    Empty strings stand between some words. Accents are dropped by default if text is lower-cased.
+    The result may contain empty strings. By default, accents are dropped if text is lower-cased.
     """
-    # The order is the reference's: ideographs are found before lower-casing, and punctuation after
-    # accents are gone, as NFD may make punctuation of other characters.
+    # The reference's order: ideographs are found before lower-casing, and punctuation after accents
+    # are dropped, as NFD may turn other characters into punctuation.
     text = _pattern((*dropped_ranges(), SURROGATES)).sub("", text)
     text = _pattern(space_ranges()).sub(" ", text)
     if space_chinese:
@@ -103,7 +103,7 @@ def split_words(
 
 
 def is_word_alone(word: str) -> bool:
-    """Whether a word of `split_words` is a character that is never part of a longer one."""
+    """Whether a word of `split_words` is a character that is never part of a longer word."""
     ranges = (*IDEOGRAPHS, *punctuation_ranges())
     return len(word) == 1 and _pattern(ranges).match(word) is not None
 
@@ -126,7 +126,7 @@ def _actions() -> np.ndarray:
 def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> list[str]:
     """The first half of `split_words` for many texts at once: "ab你好\t!" -> "ab 你  好  !".
 
-    Texts hold no line breaks. Without `space_chinese` ideographs stay where they are: "ab你好 !".
+    Texts must not contain line breaks. Without `space_chinese`, ideographs are kept: "ab你好 !".
     """
     found = list(texts)
     others = [i for i, text in enumerate(found) if not (text.isascii() and text.isprintable())]
@@ -140,7 +140,7 @@ def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> li
     is_kept = actions != _DROP
     ends = np.cumsum(_SIZES[actions], dtype=np.int64)
     apart = np.full(ends[-1] if len(ends) else 0, ord(" "), "<u4")
-    # "b你": one character and three, ends [1, 4] -> places [0, 2]; the rest stays a space.
+    # "b你": one character and three, ends [1, 4] -> places [0, 2]; the rest remains spaces.
     places = ends - 1 - (actions == _APART)
     apart[places[is_kept]] = np.where(actions == _SPACE, np.uint32(ord(" ")), points)[is_kept]
     for i, text in zip(others, apart.tobytes().decode("utf-32-le").split("\n")):
@@ -151,8 +151,8 @@ def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> li
 def legacy_piece(line: str) -> str:
     """The piece on a line of a vocabulary, as google-research/albert's `load_vocab` reads it.
 
-    The first word, without a count in a second column: " the\\t501" -> "the"; of an empty line a
-    space, which is not a word of any text.
+    This is the first word, without a count in a second column: " the\\t501" -> "the". For an empty
+    line it is a space, which no word can match.
     """
     return (line.split() or [" "])[0]
 
@@ -160,8 +160,8 @@ def legacy_piece(line: str) -> str:
 def legacy_numbered(pieces: Sequence[str]) -> list[str]:
     """Pieces by id, as google-research/albert's `load_vocab` numbers them.
 
-    A piece that is there already gets no id, so that later ones move up. As many ids as lines are
-    kept, for a model has a row for each: ["a", "b", "a", "c"] -> ["a", "b", "c", ""].
+    A repeated piece gets no new id, so the ids after it shift by one. There are still as many ids
+    as lines, since a model has a row for each: ["a", "b", "a", "c"] -> ["a", "b", "c", ""].
     """
     unique = list(dict.fromkeys(pieces))
     return [*unique, *[""] * (len(pieces) - len(unique))]
@@ -170,12 +170,12 @@ def legacy_numbered(pieces: Sequence[str]) -> list[str]:
 class WordPieceTokenizer(Tokenizer):
     """A WordPiece vocabulary, a file with a piece on each line; see `Tokenizer`.
 
-    The line's number, from 0, is the piece's id; other lines: `legacy_numbered`. The rules "plain"
-    are not for it.
+    The id of a piece is its line number, from 0; for exceptions see `legacy_numbered`. The rules
+    "plain" are not supported.
 
     Attributes:
-      ids: id of each piece; of a piece that occurs twice, the last.
-      max_word_characters: a longer word is unknown.
+      ids: id of each piece; the last id of a piece that occurs twice.
+      max_word_characters: longer words are unknown.
     """
 
     STORED_NAME = file_names.WORDPIECE
@@ -255,14 +255,14 @@ class WordPieceTokenizer(Tokenizer):
         return ids
 
     def split_words(self, text: str) -> list[str]:
-        """`split_words` by the settings."""
+        """`split_words` with this tokenizer's settings."""
         settings = self.settings
         return split_words(
             text, settings.lower, settings.strip_accents, bool(settings.space_chinese)
         )
 
     def encode_word(self, word: str) -> list[int]:
-        """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing"."""
+        """Ids of pieces, each the longest that matches next: "playing" -> "play", "##ing"."""
         if len(word) > self.max_word_characters:
             return [self.unk_id]
         ids, start = [], 0
@@ -272,7 +272,7 @@ class WordPieceTokenizer(Tokenizer):
                 found = self.ids.get(mark + word[start:end])
                 if found is not None:
                     break
-            else:  # A word is unknown as a whole when no piece fits at some place.
+            else:  # A word is unknown as a whole if no piece matches at some place.
                 return [self.unk_id]
             ids.append(found)
             start = end

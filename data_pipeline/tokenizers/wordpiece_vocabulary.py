@@ -1,8 +1,8 @@
-"""Words to a WordPiece vocabulary, as the Chinese ALBERTs and BERT use it.
+"""Learns a WordPiece vocabulary from words, as the Chinese ALBERTs and BERT use it.
 
-Ideographs and punctuation are always words of their own, so each is a piece, without a "##" form
-that nothing could use. The pieces of other words are found by SentencePiece's byte-pair encoding:
-the same text gives the same vocabulary, in seconds.
+Ideographs and punctuation are always separate words, so each is a piece, without a "##" form, which
+would never be used. The pieces of other words are found by SentencePiece's byte-pair encoding: the
+same text gives the same vocabulary, in seconds.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _MAX_WORDS = 1 << 22
 
 
 def word_counts(sentences: Iterable[str], settings: TokenizerSettings) -> collections.Counter[str]:
-    """Number of occurrences of each word of `split_words`, by resolved settings.
+    """Counts the words that `split_words` finds with resolved settings.
 
-    Beyond some four million different words, those that occurred once are forgotten.
+    Beyond about four million different words, words that occurred only once are dropped.
     """
     space_chinese = bool(settings.space_chinese)
     counts: collections.Counter[str] = collections.Counter()
     some: list[str] = []
 
     def count() -> None:
-        # `split_words` is slow: below, it gets each different string once, not each occurrence.
+        # `split_words` is slow, so it is called below once per distinct string.
         for text in set_ideographs_apart(some, space_chinese):
             counts.update(text.split())
         some.clear()
@@ -62,13 +62,13 @@ def word_counts(sentences: Iterable[str], settings: TokenizerSettings) -> collec
 
 
 def _alphabet(words: Mapping[str, int], coverage: float) -> set[str]:
-    """The most frequent characters, as many as make up the share `coverage` of the text."""
+    """The most frequent characters that together make up the share `coverage` of the text."""
     counts: collections.Counter = collections.Counter()
     for word, times in words.items():
         for character in word:
             counts[character] += times
     wanted, alphabet = coverage * sum(counts.values()), set()
-    # Ties go by the character, so that the order of the text does not matter.
+    # Ties are broken by the character, so that the order of the text does not matter.
     for character, times in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if wanted <= 0:
             break
@@ -78,15 +78,15 @@ def _alphabet(words: Mapping[str, int], coverage: float) -> set[str]:
 
 
 def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: float) -> list[str]:
-    """The pieces of a vocabulary, exactly `vocab_size`, in the order of their ids.
+    """Learns exactly `vocab_size` pieces, and returns them in the order of their ids.
 
     [PAD], [UNK], [CLS], [SEP], [MASK]; ideographs and punctuation; the characters of other words,
-    alone and with ##; longer pieces, the most frequent ones first. UserError where the characters
-    alone need more pieces, or the text does not have so many.
+    alone and with ##; longer pieces, the most frequent ones first. UserError if the characters
+    alone need more pieces, or if the text does not have enough.
     """
     alphabet = _alphabet(words, character_coverage)
     alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)
-    # Longer words, and words with a rarer character, are unknown as a whole: no piece serves them.
+    # Longer words, and words with rarer characters, are unknown as a whole, so they need no pieces.
     rest = {
         word: times
         for word, times in words.items()
@@ -103,8 +103,8 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
             f"--vocab_size={vocab_size} is too small: the characters of the text alone need "
             f"{vocab_size - room}. Raise --vocab_size or lower --character_coverage."
         )
-    # To SentencePiece a character behind the word mark is a merged piece, which is left out here:
-    # as many as there are characters are asked for in excess.
+    # SentencePiece counts a word mark with one character as a merged piece. As these are dropped
+    # here, one more piece is requested for each character.
     longer = _merged_pieces(rest, room + len(characters))[:room] if rest else []
     if len(longer) < room:
         raise UserError(
@@ -116,7 +116,7 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
 
 
 def _merged_pieces(words: Mapping[str, int], merges: int) -> list[str]:
-    """Pieces of several characters, those that join the most frequent pairs first."""
+    """Pieces of several characters, in the order of merges, the most frequent pairs first."""
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
         file.write("".join(f"{word}\t{times}\n" for word, times in words.items()).encode("utf-8"))
@@ -127,10 +127,10 @@ def _merged_pieces(words: Mapping[str, int], merges: int) -> list[str]:
             model_writer=model,
             model_type="bpe",
             vocab_size=len(set().union(*words)) + 2 + merges,  # With <unk> and the word mark.
-            hard_vocab_limit=False,  # Fewer pieces are refused by `learn_pieces`.
-            character_coverage=1.0,  # `_alphabet` has chosen.
-            # Words are cleaned and split already, as the tokenizer does it: with more of that,
-            # pieces would be learned that it has no use for.
+            hard_vocab_limit=False,  # `learn_pieces` raises an error for fewer pieces.
+            character_coverage=1.0,  # `_alphabet` has already dropped rare characters.
+            # Words are already normalized and split as the tokenizer does. More of that would
+            # learn pieces that it cannot use.
             normalization_rule_name="identity",
             split_by_unicode_script=False,
             split_by_number=False,

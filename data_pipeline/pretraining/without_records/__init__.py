@@ -1,1 +1,1 @@
-"""Text to batches in a tf.data graph, without records in between."""
+"""Turns text into batches in a tf.data graph, without writing records."""

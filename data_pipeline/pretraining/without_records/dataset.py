@@ -1,10 +1,10 @@
-"""Texts in a tf.data.Dataset to pre-training examples and batches, without files in between.
+"""Pre-training examples and batches from texts in a tf.data.Dataset, without files in between.
 
     examples = pretraining_examples(documents, tokenizer, settings)
     write_records(examples, "records", tokenizer, settings)             # ../writer.py
     batches = pretraining_batches(examples.repeat(), 64, tokenizer, settings)
 
-Documents are worked on in blocks, in Python; every random choice is a function of the seed and the
+Documents are processed in blocks, in Python; every random choice is a function of the seed and the
 number of the block, so that nothing depends on parallelism.
 """
 
@@ -29,14 +29,14 @@ from data_pipeline.tokenizers.base import Tokenizer
 BLOCK_BYTES = 1 << 20
 # Largest and smallest number of documents in a block: a next-sentence pair needs another document.
 _DOCUMENTS, _NEIGHBORS = 128, 8
-PADDED_COLUMNS = ("token_ids", "token_boundary")  # The padded ones of dynamic examples.
+PADDED_COLUMNS = ("token_ids", "token_boundary")  # Columns that are padded in dynamic examples.
 
 
 def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
-    """Neighboring documents in numbered blocks of about BLOCK_BYTES.
+    """Groups consecutive documents into numbered blocks of about BLOCK_BYTES.
 
-    documents of 300 KB in runs of 8: 2.4 MB a run; a run begins at 0, 2.4, 4.8 MB, ... of text
-    -> blocks 0, 2, 4, ... (by the MB that a run begins in), renumbered 0, 1, 2
+    documents of 300 KB in runs of 8: 2.4 MB per run; runs begin at 0, 2.4, 4.8 MB, ... of text
+    -> blocks 0, 2, 4, ... (the MB in which a run begins), renumbered 0, 1, 2
     """
 
     def divide(some: tf.Tensor) -> tf.data.Dataset:
@@ -53,26 +53,26 @@ def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
     return documents.batch(_DOCUMENTS).flat_map(divide).enumerate()
 
 
-@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
+@tf.autograph.experimental.do_not_convert  # No function here needs conversion.
 def pretraining_examples(
     documents: tf.data.Dataset,
     tokenizer: Tokenizer,
     settings: PretrainingSettings,
     language: str | None = None,
 ) -> tf.data.Dataset:
-    """Examples as create_pretraining_data makes them: pairs of segments, and masks if static.
+    """Makes examples like create_pretraining_data: pairs of segments, and masks if static.
 
     Equal documents in equal order, settings and seed give equal examples. They are made by the
-    program's functions, in one Python process; they are not its records, as blocks are cut at other
-    places. The masks of dynamic examples are drawn by `pretraining_batches`, or when the records
-    that `write_records` makes of them are read.
+    program's functions, in one Python process, but differ from its records, as blocks are cut at
+    other places. The masks of dynamic examples are drawn by `pretraining_batches`, or, if
+    `write_records` stores them, when the records are read.
 
     Args:
       documents: scalar strings, UTF-8; documents without text give no example.
       tokenizer: see `loading.load_tokenizer`.
-      settings: as for create_pretraining_data; copies (dupe_factor) of a block follow one another.
-      language: ISO code of raw text, whose sentences are found as in the program's jsonl. None:
-        each line is a sentence.
+      settings: as for create_pretraining_data; the copies (dupe_factor) of a block are consecutive.
+      language: ISO code of the language of raw text, which is split into sentences as in the
+        program's jsonl. None: each line is a sentence.
 
     Returns:
       Elements are single examples, dicts with the columns of `features.pretraining_schema`, int32
@@ -89,7 +89,7 @@ def pretraining_examples(
             f"documents should be a dataset of scalar strings; received {spec}. Take the text, as "
             'in documents.map(lambda page: page["text"]), and do not batch it.'
         )
-    if tokenizer.pad_id != 0:  # Zeros at the end of a row are what fills it up.
+    if tokenizer.pad_id != 0:  # Rows are padded with zeros.
         raise UserError(
             f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, and a dataset of "
             "text needs 0. Make records with create_pretraining_data."
@@ -121,7 +121,7 @@ def pretraining_examples(
 
 
 def _sentences(text: bytes, language: str | None) -> list[str]:
-    """The sentences of a document; its lines if there is no language to find them."""
+    """The sentences of a document; its lines if `language` is None."""
     content = text.decode("utf-8", errors="replace")
     return content.split("\n") if language is None else split_document(content, language)
 
@@ -137,18 +137,18 @@ def pretraining_batches(
     start_step: int = 0,
     input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Examples to batches like those of `pretraining.dataset.pretraining_dataset`.
+    """Makes batches from examples, like those of `pretraining.dataset.pretraining_dataset`.
 
     Args:
       examples: single examples, as `pretraining_examples` makes them, in the order of training and
-        repeated as often as needed. Those that do not fill a batch are left out.
+        repeated as often as needed. An incomplete last batch is dropped.
       batch_size: B, over all replicas.
       tokenizer: the tokenizer of the examples.
       settings: the settings of the examples.
       seed: dynamic examples are masked as a function of (seed, number of the batch).
       start_step: number of the first batch; `examples` begin with it.
-      input_context: number of this host among several. All give the same examples; each gets and
-        masks its part of each batch.
+      input_context: identifies this host among several. All hosts must pass the same examples; each
+        gets and masks its part of each batch.
 
     Returns:
       Batches, see `pretraining.dataset.pretraining_dataset`.
@@ -177,7 +177,7 @@ def pretraining_batches(
 def without_padding(
     columns: Mapping[str, tf.Tensor],
 ) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of dynamic records, as from `features.parse`, of the columns of padded examples."""
+    """Converts columns of padded examples to those of dynamic records, as in `features.parse`."""
     lengths = tf.math.count_nonzero(columns["token_ids"], axis=1)
     rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in PADDED_COLUMNS}
     return {**columns, **rows}

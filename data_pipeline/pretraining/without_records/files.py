@@ -1,7 +1,7 @@
-"""Text files to batches of training, read anew in each epoch: no records in between.
+"""Training batches made directly from text files, without records; each epoch reads the files anew.
 
 The examples of an epoch are the dynamic records that create_pretraining_data would make; they are
-parsed and masked as records are.
+parsed and masked like records.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from data_pipeline.records.order import batch_epochs, permutation, shuffled
 from data_pipeline.records.python_calls import items_until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
-_READ_GROUPS = 4  # By turns; the examples of a block of each, up to 32 MB of text, are in memory.
-_END_BYTES = 1 << 20  # Bytes of each end that stand for a large file in its fingerprint.
+_READ_GROUPS = 4  # Read in turn; the examples of one block of each, up to 32 MB, are in memory.
+_END_BYTES = 1 << 20  # Bytes at either end of a large file that its fingerprint is made from.
 _READING = ("input_format", "text_field", "language")  # Fields of a Corpus.
 
 
 class _Warnings:
-    """Warnings about the text on stderr, while it is read for the first time: examples as they are
-    met, the counts once all groups were read to their end.
+    """Warnings about the text on stderr while it is read for the first time: examples as they are
+    found, and counts when all groups have been read to the end.
     """
 
     def __init__(self, num_groups: int) -> None:
         self.report = ReadReport()  # All problems so far.
-        self._next = [0] * num_groups  # Number of the first block of each group that is unread.
+        self._next = [0] * num_groups  # Number of the first unread block of each group.
         self._unread = set(range(num_groups))
         self._lock = threading.Lock()
 
@@ -70,7 +70,7 @@ class _Warnings:
                 _warn(example)
 
     def end(self, group: int) -> None:
-        """Notes that a group of files was read to its end."""
+        """Records that a group of files was read to the end."""
         with self._lock:
             if group in self._unread:
                 self._unread.remove(group)
@@ -85,23 +85,21 @@ def _warn(message: str) -> None:
 
 
 class TrainingText:
-    """A corpus to train from, with dynamic masking and a single copy; documents that occur twice
-    stay.
-    """
+    """A corpus to train on, with dynamic masking and a single copy. Duplicates are kept."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
         self._corpus, self._tokenizer, self._settings = corpus, tokenizer, settings
         self._files = corpus.files()
         self._sizes = storage.sizes(self._files)
-        # As `creation.make_plan` divides a corpus: the examples of a block depend on its place.
+        # Divided as in `creation.make_plan`, because examples depend on the place of their block.
         self._block_bytes = automatic_block_bytes(sum(map(text_bytes, self._files, self._sizes)))
         self._groups = group_files(self._files, self._sizes, self._block_bytes)
         self._warnings = _Warnings(len(self._groups))
-        self._num_examples: int | None = None  # Of an epoch, once one was counted to its end.
-        self.error: Exception | None = None  # The user's error that ended the reading, if any.
+        self._num_examples: int | None = None  # Examples per epoch, once counted to the end.
+        self.error: Exception | None = None  # The user's error that stopped the reading, if any.
 
     def manifest(self) -> dict[str, Any]:
-        """A manifest as records have it, with num_records None: the examples are not counted."""
+        """A manifest like that of records; num_records is None, as examples are not counted."""
         settings, tokenizer = self._settings, self._tokenizer
         folder, vocab_file = os.path.split(tokenizer.vocab_file)
         return {
@@ -115,7 +113,7 @@ class TrainingText:
         }
 
     def _fingerprints(self) -> list[dict[str, Any]]:
-        """Names, sizes and hashes of the files; of a large corpus, hashes of their ends only."""
+        """Names, sizes and hashes of the files; for a large corpus, hashes of their ends only."""
         whole = sum(self._sizes) <= record_folder.FULL_CHECK_BYTES
         return [
             {
@@ -145,12 +143,12 @@ class TrainingText:
                     yield serialized
         except Exception as error:
             if is_user_error(error):
-                self.error = error  # TensorFlow makes an error of its own of it.
+                self.error = error  # TensorFlow replaces it by an error of its own.
             raise
 
     def epoch(self, seed: int, number: tf.Tensor) -> tf.data.Dataset:
         """The serialized examples of an epoch, whose number is an int64 scalar, in the order of
-        training: the dynamic records that create_pretraining_data makes of the same text.
+        training: the dynamic records that create_pretraining_data makes from the same text.
         """
         groups = permutation(len(self._groups), seed, number, tf.constant(-1, tf.int64))
         examples = tf.data.Dataset.from_tensor_slices(groups).interleave(
@@ -164,8 +162,8 @@ class TrainingText:
         return shuffled(examples, SHUFFLE_WINDOW, seed, number)
 
     def count(self, limit: int) -> int:
-        """Number of examples in an epoch; counting stops at `limit` or more. Files that cannot be
-        read or give no example are a UserError. Warns when the vocabulary does not suit the text.
+        """Number of examples in an epoch; counting stops once it reaches `limit`. Files that cannot
+        be read or give no example are a UserError. Warns if the vocabulary does not suit the text.
         """
         total, unknown, tokens = 0, 0, 0
         for block in itertools.chain.from_iterable(map(self._blocks, range(len(self._groups)))):
@@ -188,7 +186,7 @@ class TrainingText:
         return total
 
     def explain(self, error: Exception) -> Exception:
-        """The user's error behind one that TensorFlow raised while text was read, if there is."""
+        """The user's error that caused a TensorFlow error during reading, if there is one."""
         return self.error or error
 
     @tf.autograph.experimental.do_not_convert
@@ -202,11 +200,11 @@ class TrainingText:
         input_context: tf.distribute.InputContext | None = None,
         span_mask_share: float = 0.0,
     ) -> tf.data.Dataset:
-        """Endless batches for training, see `pretraining.dataset.pretraining_dataset`. Each host
-        makes the examples of the whole batch, and gets and masks its own rows.
+        """Infinite training batches, see `pretraining.dataset.pretraining_dataset`. Each host makes
+        the examples of the whole batch, but gets and masks only its own rows.
         """
-        # To begin at a later step, examples are made again and passed over, one epoch at most,
-        # after as many were counted; an epoch is counted to its end once.
+        # To start at a later step, at most one epoch of examples is made again and skipped, after
+        # counting as many examples; a whole epoch is counted only once.
         check_batch(batch_size, start_step)
         if examples_before is None:
             examples_before = start_step * batch_size

@@ -1,1 +1,1 @@
-"""Fast tokenizing of a corpus, by a table of words: `encoder.fast_encoder` is its only door."""
+"""Fast tokenizing of a corpus with a table of words; use it through `encoder.fast_encoder`."""

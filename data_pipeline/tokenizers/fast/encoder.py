@@ -1,8 +1,8 @@
-"""The ids of a corpus, a word at a time: equal to `Tokenizer.encode_flat`, and faster.
+"""Encodes a corpus word by word: same ids as `Tokenizer.encode_flat`, but faster.
 
-A corpus says the same words again and again. Each is tokenized once, and found in a table from then
-on. Words that the tokenizer may segment in another way inside a sentence are never in that table;
-a sentence with such a word is encoded as a whole, by the plain tokenizer.
+A corpus repeats the same words. Each word is tokenized once and then looked up in a table. Words
+that the tokenizer may segment differently inside a sentence are never stored in that table; a
+sentence with such a word is encoded as a whole, by the plain tokenizer.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from data_pipeline.tokenizers.fast.word_cache import WordCache, Words
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer, set_ideographs_apart
 
-_MAX_CACHED_CHARACTERS = 32  # Longer words of WordPiece hardly come twice.
+_MAX_CACHED_CHARACTERS = 32  # Longer WordPiece words are rarely repeated.
 
 
 # Speed is the only reason for this folder: it is 1.6 to 2.1 times as fast as `encode_flat` on 12 MB
 # of Wikipedia (CPU time, four runs on a busy machine; 2.7 times in an earlier measurement). A text
-# of 1 MB, whose words are mostly new, gains nothing.
-@functools.lru_cache(maxsize=1)  # Its words are worth keeping; a process has one tokenizer.
+# of 1 MB, whose words are mostly new, is not encoded faster.
+@functools.lru_cache(maxsize=1)  # Keeps the table of words; a process has one tokenizer.
 def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
-    """`tokenizer.encode_flat`, faster on a corpus: it remembers words from call to call.
+    """`tokenizer.encode_flat`, but faster on a corpus: words are cached across calls.
 
-    Threads, as datasets have them, may share it. A kind that is unknown here encodes by its own
-    method.
+    Threads, for example of a dataset, may share it. Unsupported kinds of tokenizers use their own
+    `encode_flat`.
     """
-    # The table grows while it is read: two threads would give one entry to two words.
+    # The table is extended during lookups: two threads could give the same entry to two words.
     encode, lock = _encoder(tokenizer), threading.Lock()
 
     def encode_alone(texts: Sequence[str]) -> FlatIds:
@@ -51,26 +51,25 @@ def _encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
         model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.content())
         if unigram_words.supports(model):
             return _encoder_of_unigrams(tokenizer, model)
-        # Words of other models cannot be encoded alone; texts are normalized all at once.
+        # Other models cannot encode words separately; only normalization is done for all texts.
         return lambda texts: flatten(tokenizer.encode_normalized(tokenizer.normalize_batch(texts)))
     return tokenizer.encode_flat
 
 
 def _encoder_of_pieces(tokenizer: WordPieceTokenizer) -> Callable[[Sequence[str]], FlatIds]:
-    """WordPiece by the table of words."""
+    """WordPiece with the table of words."""
 
-    # WordPiece never looks beyond a word, so that every word is sure; only long ones are left out
-    # of the table.
+    # WordPiece never looks beyond a word, so every word could be cached; only long ones are not.
     def encode_words(words: Words) -> tuple[FlatIds, np.ndarray]:
         texts = words.texts()
         short = [len(text) <= _MAX_CACHED_CHARACTERS for text in texts]
         rows = [tokenizer.encode(text) if keep else [] for text, keep in zip(texts, short)]
         return flatten(rows), np.array(short)
 
-    # No sentence is too long for it: no sums are rounded, unlike those of unigram models.
+    # Sentences of any length are allowed, since no sums are rounded, unlike in unigram models.
     cache = WordCache(encode_words, tokenizer.encode_batch, sys.maxsize)
     spaces = bool(tokenizer.settings.space_chinese)
-    # Chinese has no spaces: without this step every clause would be a word that never comes again.
+    # Chinese has no spaces: without this step, every clause would be a word, hardly ever repeated.
     return lambda texts: cache.encode(set_ideographs_apart(texts, spaces))
 
 
@@ -81,7 +80,7 @@ def _encoder_of_unigrams(
 
     def encode_words(words: Words) -> tuple[FlatIds, np.ndarray]:
         encoded, sure = unigrams.encode(words)
-        # The digit-comma rule looks at single pieces, so it may be applied to words in advance.
+        # The digit-comma rule concerns single pieces, so it can be applied to words in advance.
         return _split_again(encoded, tokenizer.resplit), sure
 
     cache = WordCache(
@@ -91,9 +90,8 @@ def _encoder_of_unigrams(
 
 
 def _split_again(encoded: FlatIds, resplit: dict[int, list[int]]) -> FlatIds:
-    """Ids with the ids of `resplit` in place of some: [7, 5 | 9], {5: [1, 2]} -> [7, 1, 2 | 9]."""
-    # A loop in Python over all ids would undo the gain: only the pieces to split are looked at one
-    # by one.
+    """Replaces ids according to `resplit`: [7, 5 | 9], {5: [1, 2]} -> [7, 1, 2 | 9]."""
+    # A Python loop over all ids would be too slow: it visits only the pieces to split.
     concerned = np.isin(encoded.ids, list(resplit))
     if not concerned.any():
         return encoded

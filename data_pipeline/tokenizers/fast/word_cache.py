@@ -1,8 +1,8 @@
 """A table from words to ids: each word of a corpus is tokenized once.
 
-Pieces that never hold a space make the ids of a sentence those of its words one after the other.
-So a table from words to ids does most of the work, up to three times as fast as SentencePiece on a
-large corpus. A sentence with a word for which the tokenizer cannot vouch is encoded as a whole.
+If pieces never contain a space, the ids of a sentence are the concatenated ids of its words. So a
+table from words to ids does most of the work, up to three times as fast as SentencePiece on a large
+corpus. A sentence with a word whose ids may depend on its context is encoded as a whole.
 
     "the cat", "the dog"   new words the, cat, dog are tokenized once each, as entries 1, 2, 3:
                            ids [11, 25, 7, 42], ends [0, 1, 3, 4]: the 11, cat 25 7, dog 42
@@ -18,10 +18,10 @@ import numpy as np
 
 from data_pipeline.tokenizers.base import FlatIds, flatten
 
-# Everything below is done to the words of thousands of sentences at once, in NumPy: a loop over
-# words in Python takes as long as SentencePiece itself. Hence the hash table, as dict has no lookup
-# of an array. Words are known by a hash of 64 bits alone, and are never compared: all of a million
-# words have different hashes with a probability of 1 - 3e-8.
+# NumPy processes the words of thousands of sentences at once: a Python loop over words takes as
+# long as SentencePiece itself. This needs a custom hash table, since dict cannot look up an array.
+# Words are identified by 64-bit hashes and never compared: a million words all have different
+# hashes with a probability of 1 - 3e-8.
 MAX_WORDS = 1 << 20
 _CHUNK_CHARACTERS = 1 << 19
 _SMALLEST_TABLE = 1 << 16
@@ -32,7 +32,7 @@ _IS_SPACE = np.array([chr(i).isspace() for i in range(128)] + [False] * 128)
 
 
 class Words(NamedTuple):
-    """W words in UTF-8, as slices of one text: b"a cat", starts [0, 2], ends [1, 5].
+    """W words in UTF-8 as slices of one text: b"a cat", starts [0, 2], ends [1, 5].
 
     Attributes:
       content: the text.
@@ -59,21 +59,19 @@ def _powers(base: int, count: int) -> np.ndarray:
 
 
 class _Hasher:
-    """Hashes of slices of a byte string, all at once, wherever they stand."""
+    """Hashes many slices of a byte string at once, independent of their position."""
 
     # The hash of bytes c0 c1 c2 ... is (c0 + 1) + (c1 + 1) * B + (c2 + 1) * B^2 ... modulo 2^64.
     # With the sums of (c[i] + 1) * B^i over the whole text, the hash of data[start:end] is
     #
     #     (sums[end] - sums[start]) * B^-start
     #
-    # so no word is looked at by itself. B is odd, so it has an inverse modulo 2^64.
+    # so no loop over words is needed. B is odd, so it has an inverse modulo 2^64.
     def __init__(self) -> None:
         self._powers = self._inverses = np.zeros(0, np.uint64)
 
     def hash(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """uint64 [W]: hashes of the slices of uint8 data, never 0, which marks an empty slot of
-        a table.
-        """
+        """uint64 [W]: hashes of slices of uint8 data; never 0, which marks empty slots."""
         if len(data) > len(self._powers):
             self._powers = _powers(_BASE, 2 * len(data))
             self._inverses = _powers(_INVERSE_BASE, 2 * len(data))
@@ -81,8 +79,8 @@ class _Hasher:
         terms = (data.astype(np.uint64) + np.uint64(1)) * self._powers[: len(data)]
         np.cumsum(terms, out=sums[1:])
         hashes = (sums[ends] - sums[starts]) * self._inverses[starts]
-        # The low bits choose a slot, and those of a sum never depend on the high bits of its terms:
-        # the high bits are mixed in.
+        # The low bits select a slot, but in sums they do not depend on the high bits of the terms:
+        # so the high bits are mixed in.
         hashes ^= hashes >> np.uint64(32)
         hashes *= np.uint64(_BASE)
         hashes ^= hashes >> np.uint64(29)
@@ -90,10 +88,10 @@ class _Hasher:
 
 
 class _HashTable:
-    """A table from hashes to entries that is asked with arrays; its size is a power of two."""
+    """A table from hashes to entries with lookups of arrays; its size is a power of two."""
 
-    # Open addressing with linear probing, at most half full, so that few hashes are found in a
-    # later slot than their first, and the loops below are short.
+    # Open addressing with linear probing, at most half full, so that few hashes are stored after
+    # their first slot, and the loops below are short.
     def __init__(self) -> None:
         self._hashes = np.zeros(_SMALLEST_TABLE, np.uint64)
         self._entries = np.zeros(_SMALLEST_TABLE, np.int32)
@@ -109,7 +107,7 @@ class _HashTable:
         found = self._hashes[slots]
         is_here = found == hashes
         np.copyto(entries, self._entries[slots], where=is_here)
-        # Those whose slot is taken by another hash go on to the next slot, round by round.
+        # Hashes whose slot holds another hash try the next slot, in rounds.
         rows = np.flatnonzero(~is_here & (found != 0))
         while len(rows):
             slots[rows] = (slots[rows] + 1) & (len(self._hashes) - 1)
@@ -120,7 +118,7 @@ class _HashTable:
         return entries
 
     def add(self, hashes: np.ndarray, entries: np.ndarray) -> None:
-        """Adds hashes that are not in the table; none may occur twice among them."""
+        """Adds distinct hashes that are not yet in the table."""
         self._count += len(hashes)
         if 2 * self._count > len(self._hashes):
             used = np.flatnonzero(self._hashes)
@@ -134,8 +132,8 @@ class _HashTable:
         slots = self._first_slots(hashes)
         while len(hashes):
             empty = np.flatnonzero(self._hashes[slots] == 0)
-            # Where several hashes go to one slot, NumPy keeps the last; the others see that they
-            # are not there, and try the next slot.
+            # If several hashes are written to one slot, NumPy keeps the last; the others are found
+            # to be missing, and try the next slot.
             self._hashes[slots[empty]] = hashes[empty]
             placed = self._hashes[slots] == hashes
             self._entries[slots[placed]] = entries[placed]
@@ -147,7 +145,7 @@ class _HashTable:
 
 
 class _Growing:
-    """An array that grows at its end; its room is doubled, so that most additions copy nothing."""
+    """An array to append to; its capacity is doubled when full, so most additions copy nothing."""
 
     def __init__(self, dtype: type, first: Sequence[int] = ()) -> None:
         self._values = np.array(first, dtype)
@@ -158,7 +156,7 @@ class _Growing:
 
     @property
     def values(self) -> np.ndarray:
-        """The values that were added so far."""
+        """The values added so far."""
         return self._values[: self._size]
 
     def extend(self, values: np.ndarray) -> None:
@@ -175,14 +173,13 @@ class _Growing:
 class WordCache:
     """Encodes sentences word by word.
 
-    The word with entry n has the ids `ids[ends[n - 1]:ends[n]]`. Entry 0 stands for every word
-    without sure ids.
+    The word with entry n has the ids `ids[ends[n - 1]:ends[n]]`. Entry 0 is shared by all unsure
+    words, whose ids may depend on the sentence.
 
     Args:
-      encode_words: words -> ids of each, and bool [W], False for a word whose ids may depend on the
-        sentence around it; such a word has no ids here.
-      encode_sentences: sentences -> ids of each, encoded as a whole.
-      max_characters: length above which a sentence is always encoded as a whole.
+      encode_words: words -> their ids, and bool [W], False for unsure words, which get no ids here.
+      encode_sentences: sentences -> their ids, each encoded as a whole.
+      max_characters: longer sentences are always encoded as a whole.
     """
 
     def __init__(
@@ -201,10 +198,10 @@ class WordCache:
         self._ids, self._ends = _Growing(np.int32), _Growing(np.int64, [0])
 
     def encode(self, sentences: Sequence[str]) -> FlatIds:
-        """Ids of normalized sentences; they hold no line break."""
+        """Ids of normalized sentences, which must not contain line breaks."""
         sizes = np.fromiter(map(len, sentences), np.int64, len(sentences))
         is_long = sizes > self._max_characters
-        # A long sentence counts as an empty one until the end, so that all rows keep their places.
+        # Long sentences are treated as empty until the end, so that all rows keep their places.
         texts = sentences
         if is_long.any():
             texts = ["" if long else text for text, long in zip(sentences, is_long.tolist())]
@@ -222,13 +219,13 @@ class WordCache:
         return self._replace(FlatIds(ids, lengths), whole, sentences)
 
     def _encode_chunk(self, sentences: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ids, lengths, and bool [N]: whether a word of the sentence is unsure.
+        """Ids, lengths, and bool [N]: whether the sentence has an unsure word.
 
         "a cat\\ncat\\n"           spaces [1, 5, 9], starts [0, 2, 6], ends [1, 5, 9]
         entries [1, 2, 2]         sizes [1, 2, 2], total [0, 1, 3, 5]
         words_before [2, 3]       words up to each line break -> lengths [3, 2]
         """
-        if len(self._table) > MAX_WORDS:  # Memory is bounded; common words are soon back.
+        if len(self._table) > MAX_WORDS:  # Bounds memory; common words are soon added again.
             self._clear()
         content = "\n".join([*sentences, ""]).encode("utf-8")
         data = np.frombuffer(content, np.uint8)
@@ -237,12 +234,12 @@ class WordCache:
         is_word = ends > starts
         starts, ends = starts[is_word], ends[is_word]
         entries = self._look_up(Words(content, starts, ends), self._hasher.hash(data, starts, ends))
-        # Entry 0 has no ids: its end is 0, and its size is made 0.
+        # Entry 0 has no ids: its end is 0, and its size is set to 0.
         last = self._ends.values[entries]
         sizes = last - np.where(entries, self._ends.values[entries - 1], 0)
         total = np.concatenate([[0], np.cumsum(sizes)])
-        # The ids of word w are copied from first[w] on, to total[w] on: sizes [2, 1] whose ids end
-        # at [9, 4] -> first [7, 3], total [0, 2, 3], copied from [7, 8, 3].
+        # The ids of word w are copied from first[w] to total[w]: sizes [2, 1], with ids that end at
+        # [9, 4] -> first [7, 3], total [0, 2, 3], copied from [7, 8, 3].
         first = last - sizes
         shift = np.repeat(first - total[:-1], sizes)
         flat = self._ids.values[np.arange(total[-1]) + shift]
@@ -265,7 +262,7 @@ class WordCache:
         return entries
 
     def _learn(self, words: Words) -> np.ndarray:
-        """Entries of new words, which are tokenized and stored: sure [T, F, T] -> [5, 0, 6]."""
+        """Tokenizes and stores new words; returns their entries: sure [T, F, T] -> [5, 0, 6]."""
         encoded, sure = self._encode_words(words)
         entries = np.where(sure, len(self._ends) - 1 + np.cumsum(sure), _UNSURE_ENTRY)
         self._ends.extend(len(self._ids) + np.cumsum(encoded.lengths[sure]))
@@ -273,7 +270,7 @@ class WordCache:
         return entries.astype(np.int32)
 
     def _replace(self, encoded: FlatIds, whole: np.ndarray, sentences: Sequence[str]) -> FlatIds:
-        """Ids in which some sentences, numbered by `whole`, are encoded as a whole instead."""
+        """Replaces the ids of the sentences numbered in `whole`, which are encoded as a whole."""
         if not len(whole):
             return encoded
         rows = self._encode_sentences([sentences[i] for i in whole.tolist()])
