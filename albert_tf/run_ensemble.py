@@ -5,7 +5,7 @@ r"""Averages the answers of fine-tuned models, as their runs have stored them; n
     python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue --runs=runs/mrpc \
         --checkpoints=best,last --choose=greedy --average=logits --output_dir=ensembles/mrpc
 
-Runs store outputs on their dev sets by themselves, on others with run_finetuning --mode=predict.
+Runs store their dev outputs automatically; for other splits, use run_finetuning --mode=predict.
 """
 
 from __future__ import annotations
