@@ -42,7 +42,7 @@ const CLASSIFY = {
   show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
 };
 
-// A task: which models it is for, its fields with examples, its request, and how answers look.
+// A task: the models that it fits, its fields with examples, its request, and how to show answers.
 const TASKS = [
   {
     fits: (m) => has(m, "outputs", "top_pieces"),
@@ -162,7 +162,7 @@ function has(model, side, name) {
 const LABELS = { text: "Text", text_a: "First text", text_b: "Second text",
   question: "Question", context: "Context", options: "Options" };
 
-// "context" comes before "question" in the alphabet, but not in a conversation.
+// Inputs come in alphabetical order; move "context" after "question".
 function fieldsOf(model, task) {
   const inputs = task.fields ?? model.signatures[task.signature ?? "serving_default"].inputs;
   return [...inputs].sort((a, b) => (a === "context") - (b === "context"));
@@ -251,7 +251,7 @@ async function submit() {
   byId("copy").textContent = "Copy";
 }
 
-// All fields together may be longer than a text may be: then the answer stands alone.
+// All fields together may exceed the length limit of a text; then only the answer is shown.
 async function showPieces(model, text) {
   const pieces = await ask("/playground/pieces", { model: model.name, text }).catch(() => []);
   if (state.model !== model) return;
