@@ -16,7 +16,7 @@ from data_pipeline.finetuning.examples import Split
 from experiments.weights.tasks import WeightsTask
 
 _WORD = r"(?u)\b\w+\b"
-# The features of a bag: words, or weighted character n-grams, with a limit on their number.
+# The features of a bag: which words occur, or weighted counts of character n-grams.
 BAGS: dict[str, Callable[[], CountVectorizer]] = {
     "bag of words": lambda: CountVectorizer(
         binary=True, token_pattern=r"(?u)\b\w+\b|[^\w\s]", min_df=2
