@@ -40,7 +40,7 @@ class AlbertLayer(keras_3.layers.Layer):
 
         Args:
           model: an encoder or a model with a head; frozen parts stay frozen.
-          kwargs: of keras.layers.Layer.
+          kwargs: arguments of keras.layers.Layer.
 
         Raises:
           UserError: `model` is not a model of this project.
@@ -97,7 +97,7 @@ class AlbertTextLayer(AlbertLayer):
         Args:
           model: see AlbertLayer.
           preprocessor: an AlbertPreprocessor; it and its vocabulary are saved with the layer.
-          kwargs: of keras.layers.Layer.
+          kwargs: arguments of keras.layers.Layer.
         """
         super().__init__(model, **kwargs)
         self.preprocessor = preprocessor

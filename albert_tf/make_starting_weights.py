@@ -1,4 +1,4 @@
-r"""Makes weights to start pre-training from: words by their neighbors, heads that look sideways.
+r"""Makes starting weights for pre-training: word vectors from neighbors, heads that attend to them.
 
     python -m albert_tf.make_starting_weights --preset=albert-base-v2 --train_data=records/train \
         --output_dir=start

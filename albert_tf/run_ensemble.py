@@ -1,4 +1,4 @@
-r"""Averages the answers of fine-tuned models, as their runs have stored them; no model runs again.
+r"""Averages the outputs that runs of fine-tuned models have stored; no model runs again.
 
     python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue \
         --runs=runs/mrpc/seed-0,runs/mrpc/seed-1 --output_dir=ensembles/mrpc

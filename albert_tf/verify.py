@@ -1,4 +1,4 @@
-"""Compares weights with numbers that others published for them, or tries them on a page of English.
+"""Compares weights with published numbers, or tests them on a page of English text.
 
     albert-tf verify albert-base-v2
     python -m albert_tf.verify --model=work/pretraining/model

@@ -208,7 +208,7 @@ def curve(stages: Sequence[Stage], folders: Sequence[Path]) -> Curve:
 
 
 def quarters(points: Curve) -> dict[str, str]:
-    """The row of a trial: losses of the evaluations nearest to the quarters of its time."""
+    """The row of a trial: the losses of the evaluations closest to each quarter of its time."""
     last = points[-1]
     row = {"minutes": f"{last['minutes']:.1f}", "tokens": f"{last['tokens'] / 1e6:.1f} million"}
     for quarter in (0.25, 0.5, 0.75, 1):

@@ -59,7 +59,7 @@ class Accuracy:
 
 
 def shown(score: float | None) -> str:
-    """A score for people: 0.8498, or "undefined"."""
+    """A score as readable text: 0.8498, or "undefined"."""
     return "undefined" if score is None else f"{score:.4f}"
 
 

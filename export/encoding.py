@@ -66,6 +66,6 @@ def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
 
 
 def trim(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """[B, max] -> [B, S], S the longest of the batch."""
+    """[B, max] -> [B, S], where S is the longest in the batch."""
     longest = int(inputs["input_mask"].sum(axis=1).max())
     return {name: value[:, :longest] for name, value in inputs.items()}

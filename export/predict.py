@@ -1,4 +1,4 @@
-"""Asks an exported model: in this process, over HTTP, or over gRPC.
+"""Queries an exported model: in this process, over HTTP, or over gRPC.
 
 python -m export.predict --model=/exports/topics --text="Reads a file."
 python -m export.predict --model=http://127.0.0.1:8501/v1/models/topics --text="Reads a file."

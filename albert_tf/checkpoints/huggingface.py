@@ -271,7 +271,7 @@ def _end(model: AlbertModel, kind: str) -> str:
 
 
 def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
-    """The variable's value in the dtype of the file; UserError where it would overflow."""
+    """The variable's value in the dtype of the file; raises UserError if it would overflow."""
     value = variable.numpy()
     limit = np.finfo(dtype).max
     if (np.abs(value) > limit).any():
@@ -283,7 +283,7 @@ def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
 
 
 def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None) -> dict[str, Any]:
-    """The keys of config.json that a model with classes adds."""
+    """The additional keys of config.json for a model with classes."""
     if not hasattr(model, "num_classes"):
         return {}
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]

@@ -206,7 +206,7 @@ def _read_index(path: str) -> dict[str, str]:
     """Name of a weight -> name of the file in the folder that holds it."""
     files: Any = read_json(path).get("weight_map")
     names = files.values() if isinstance(files, dict) else [None]
-    # A name with a path could lead out of the folder.
+    # A name that contains a path could point outside of the folder.
     if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise UserError(
             f"{path} has no weight_map from weights to files of its folder. Copy it again."
@@ -253,7 +253,7 @@ def _read_h5(path: str) -> Tensors:
     try:
         with h5py.File(content, "r") as file:
             for name, value in _datasets(file):
-                # Some weights lie in the file twice.
+                # The file contains some weights twice.
                 if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
                     raise UserError(f"{path} holds {name} twice, with different values.")
     except (OSError, KeyError, ValueError, RuntimeError) as error:

@@ -89,7 +89,7 @@ def save(
             atomic_files.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
-        # Last, since it holds the hashes of all other files.
+        # Written last, since it contains the hashes of all other files.
         content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))
         atomic_files.write_json(os.path.join(new, METADATA_FILE), content)
 

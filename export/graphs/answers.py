@@ -196,7 +196,7 @@ def _trimmed(
     """The first character of each answer, and the one after the last; see `answer_span`."""
     begins = tf.gather(tf.cast(pieces.ids.row_starts(), tf.int32), found.rows)
     first = tf.gather(pieces.starts.flat_values, begins + found.starts)
-    # The word mark that SentencePiece adds in front of a text ends at -1.
+    # The word mark that SentencePiece adds before a text ends at -1.
     last = tf.maximum(tf.gather(pieces.ends.flat_values, begins + found.ends), 0)
     starts, ends = characters.trimmed(found.rows, first, last)
     return starts, tf.where(starts < ends, characters.after_marks(found.rows, ends), ends)

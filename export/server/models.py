@@ -130,7 +130,7 @@ class _Model:
             gc.collect()  # Loaded graphs are reference cycles that keep the weights in memory.
 
     def _load(self, version: int) -> None:
-        """Loads a version, unless it is loaded already or has failed too often."""
+        """Loads a version, unless it is already loaded or has failed too often."""
         if version in self.loaded:
             return
         path = os.path.join(self.config.base_path, str(version))
