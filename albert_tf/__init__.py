@@ -1,7 +1,7 @@
 """ALBERT for TensorFlow 2: configurations, Keras models, checkpoints and training.
 
-A name is imported when it is first used, so that a program may prepare the import of TensorFlow;
-the choice of Keras is made at once.
+Names are imported lazily, on first use, so that a program can prepare the import of TensorFlow
+first. Keras 2 is selected as soon as this package is imported.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(_HOMES)
 
-# Before TensorFlow is imported, and therefore here: Python runs this file before any module of the
-# package.
+# These calls must run before TensorFlow is imported. Python runs this file before any other module
+# of the package.
 prepare_if_program()
 keras_choice.prefer_keras_2()
 moved.install()

@@ -1,9 +1,9 @@
-"""The command `albert-tf`: every program of the project by a short name.
+"""The command `albert-tf`: runs every program of the project by a short name.
 
     albert-tf --help
     albert-tf describe --preset=albert-base-v2
 
-The program runs as with `python -m`. Only the program that is named is imported.
+The program runs as with `python -m`. Only the named program is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from albert_tf import __version__
 from data_pipeline.files.shared_files import RECIPES, shared_folder
 from data_pipeline.quiet import prepare_program
 
-# Name -> module, in the order in which a project uses them.
+# Name -> module, in the order in which a project typically uses them.
 COMMANDS = {
     "train-vocabulary": "data_pipeline.train_vocabulary",
     "create-pretraining-data": "data_pipeline.create_pretraining_data",
@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 def help_text() -> str:
-    """The usage of the command; the commands with their purposes; the folder of the flag files."""
+    """The usage, the commands with their purposes, and the folder of the flag files."""
     width = max(map(len, COMMANDS))
     lines = [
         "albert-tf COMMAND --name=value ...    COMMAND --help lists its flags",
@@ -57,7 +57,7 @@ def help_text() -> str:
 
 def _summary(module: str) -> str:
     """The first line of a module's docstring."""
-    # Read without importing the module, which would import TensorFlow and take seconds.
+    # Parsed, not imported: importing the module would import TensorFlow and take seconds.
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin
     docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""AlbertConfig: everything that decides the shape and the arithmetic of an ALBERT encoder.
+"""AlbertConfig: everything that determines the shape and the arithmetic of an ALBERT encoder.
 
 Field names and defaults follow the published `albert_config.json` files. The BERT baselines of the
 ALBERT paper are the same architecture with `embedding_size == hidden_size` and
@@ -25,17 +25,17 @@ from data_pipeline.files import atomic_files
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
-# Keys of published albert_config.json files that no code of the reference's encoder reads.
+# Keys of published albert_config.json files that the reference's encoder never reads.
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
 )
-# Much code loops over the layers: with 10^9 of them, even the error that they do not fit into
-# memory would never come.
+# Much code loops over the layers. With 10^9 of them, it would run forever before the error that
+# they do not fit into memory.
 _MOST = {"num_hidden_layers": 10_000, "inner_group_num": 10_000}
 
 
 def _check_field(name: str, kind: type, value: Any) -> None:
-    """Raises UserError unless `value` has the kind of the field and lies in its range."""
+    """Raises UserError unless `value` has the type of the field and is in its range."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is bool:
         valid, expected = isinstance(value, bool), "true or false"
@@ -49,7 +49,7 @@ def _check_field(name: str, kind: type, value: Any) -> None:
     elif name.endswith("_prob"):
         valid, expected = is_number and 0 <= value < 1, "a probability in [0, 1)"
     else:
-        # The range of float32 ends there.
+        # 2^128 is the end of the range of float32.
         valid, expected = is_number and 0 < value < 2.0**128, "a positive number"
     if not valid:
         raise UserError(f"{name} must be {expected}, not {value!r}.")
@@ -57,7 +57,7 @@ def _check_field(name: str, kind: type, value: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig:
-    """Architecture of an encoder; validated when made.
+    """Architecture of an encoder; validated on construction.
 
     Attributes:
       vocab_size: V, entries of the word embedding table.
@@ -65,7 +65,7 @@ class AlbertConfig:
         see always_project_embeddings.
       hidden_size: H, width of the transformer.
       num_hidden_layers: L, how often a (possibly shared) layer is applied.
-      num_attention_heads: N; H must be a multiple of it.
+      num_attention_heads: N; must divide H.
       intermediate_size: F, width inside the feed-forward block.
       num_hidden_groups: G; layer l uses the weights of group int(l / L * G).
       inner_group_num: blocks applied one after the other within each layer.
@@ -79,12 +79,12 @@ class AlbertConfig:
       type_vocab_size: number of segment types.
       initializer_range: standard deviation of the truncated normal initializer.
       layer_norm_eps: added to the variance in layer normalization.
-      recompute: in training, keep two tensors [T, H] for each layer and compute the others again
-        for the gradient: less memory, more time, the same result.
+      recompute: in training, keep two tensors [T, H] for each layer and recompute the others for
+        the gradient: less memory, more time, the same result.
       always_project_embeddings: have the dense layer E -> H even where E == H, as Hugging Face's
         library does and google-research/albert does not.
-      tie_word_embeddings: the head of masked words scores pieces by their word embeddings; False:
-        by a table of its own, as some models of Hugging Face's library do.
+      tie_word_embeddings: use the word embeddings as the output table of the masked-LM head; False:
+        use a separate table, as some models of Hugging Face's library do.
     """
 
     vocab_size: int
@@ -158,9 +158,9 @@ class AlbertConfig:
         """Index of the group whose weights `layer` (0-based) uses: 12 layers in 4 groups give
         0 0 0 1 1 1 2 2 2 3 3 3.
         """
-        # The reference's formula rounds like any float: of 22 layers in 22 groups, layer 15 uses
-        # group 14. Its checkpoints were trained that way, so it stays. Parts that are not shared
-        # have one group for each layer, exactly.
+        # The reference's formula has rounding errors: with 22 layers in 22 groups, layer 15 uses
+        # group 14. Its checkpoints were trained that way, so the formula is kept. Unshared parts
+        # have exactly one group for each layer.
         if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
             return layer
         return int(layer / self.num_hidden_layers * num_groups)
@@ -175,14 +175,14 @@ class AlbertConfig:
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as albert_config.json has them."""
+        """The fields by name, as in albert_config.json."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
-        """The configuration of an albert_config.json with these keys, or of Hugging Face's
-        config.json, which has a model_type (albert, bert, electra or distilbert); `source` names it
-        in errors. An unknown key of the former is a UserError that suggests the nearest.
+        """The configuration from the keys of an albert_config.json, or of Hugging Face's
+        config.json, which has a model_type (albert, bert, electra or distilbert). `source` is its
+        name in errors. Unknown keys of the former raise a UserError that suggests the nearest.
         """
         names = cls.field_names()
         is_huggingface = "model_type" in values
@@ -193,7 +193,7 @@ class AlbertConfig:
                 near = difflib.get_close_matches(key, names, n=1)
                 hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(names)}."
                 raise UserError(f"{source}: unknown key {key!r}. {hint}")
-        if values.get("hidden_act", "") is None:  # The reference's way to say linear.
+        if values.get("hidden_act", "") is None:  # null means "linear" in the reference.
             values = {**values, "hidden_act": "linear"}
         if "vocab_size" not in values:
             raise UserError(f"{source}: the key 'vocab_size' is missing.")
@@ -214,5 +214,5 @@ class AlbertConfig:
         return cls.from_dict(from_google(values, name) if name in GOOGLE_CONFIGS else values, path)
 
     def to_json_file(self, path: str) -> None:
-        """Writes an albert_config.json, which google-research/albert reads too."""
+        """Writes an albert_config.json, which google-research/albert can also read."""
         atomic_files.write_json(path, self.to_dict())

@@ -1,4 +1,4 @@
-"""Files of an architecture: how they are read, and what Hugging Face's keys mean here."""
+"""Configuration files: reading them, and translating Hugging Face's keys to ours."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from albert_tf.errors import UserError
 from data_pipeline.files import storage
 
-# Far more than any configuration has: one with the names of 100,000 classes has a tenth.
+# Far larger than any configuration: one with the names of 100,000 classes has a tenth of this.
 _MOST_BYTES = 64 << 20
 
-# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
+# Hugging Face's name -> ours. Its "gelu" is the exact one, the reference's the tanh approximation.
 HUGGINGFACE_ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu",
     "gelu_new": "gelu",
@@ -21,10 +21,10 @@ HUGGINGFACE_ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# The other keys of transformers (4.57) that change a model's answers -> the values with which they
-# do not. The rest of its keys say how a model was made, or what is returned of it:
-# output_attentions, chunk_size_feed_forward, dtype, ids of tokens (padding is masked), generation;
-# is_decoder, which an ALBERT does not read. Keys that it does not know change nothing there.
+# Other keys of transformers (4.57) that change a model's outputs -> the values that are supported.
+# All remaining keys do not change the outputs: they say how a model was made, or what it returns
+# (output_attentions, chunk_size_feed_forward, dtype, token ids (padding is masked), generation),
+# or are not read by ALBERT (is_decoder). transformers ignores unknown keys.
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": ("absolute",),
     "pruned_heads": (None, {}),
@@ -40,7 +40,7 @@ _BERT_DEFAULTS = {
     "attention_probs_dropout_prob": 0.1,
     "parameter_sharing": "none",
 }
-# Hugging Face's model_type -> its defaults, where they are not those of the fields here.
+# Hugging Face's model_type -> those of its defaults that differ from the fields of AlbertConfig.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "albert": {"vocab_size": 30000, "hidden_act": "gelu_new"},
     "bert": _BERT_DEFAULTS,
@@ -53,7 +53,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "distilbert": {**_BERT_DEFAULTS, "num_hidden_layers": 6},
 }
 MODEL_TYPES = tuple(_DEFAULTS)
-# DistilBERT's key -> the one that the others have for it.
+# DistilBERT's key -> the key that the other models use.
 _DISTILBERT_KEYS = {
     "dim": "hidden_size",
     "hidden_dim": "intermediate_size",
@@ -63,13 +63,13 @@ _DISTILBERT_KEYS = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-# Files that google-research's other codes call their configuration -> Hugging Face's model_type,
-# and the word for their GELU there.
+# Configuration files of google-research's other repositories -> Hugging Face's model_type, and
+# Hugging Face's name for their GELU.
 GOOGLE_CONFIGS = {
     "bert_config.json": {"model_type": "bert", "gelu": "gelu_new"},
     "electra_config.json": {"model_type": "electra", "gelu": "gelu"},
 }
-# Kinds of models that look like a BERT, and are not one.
+# Kinds of models that resemble BERT but compute something else.
 _OTHERS = {
     "roberta": "its positions begin at 2, and its tokenizer works on bytes",
     "deberta": "its attention has relative positions",
@@ -79,8 +79,8 @@ _OTHERS = {
 
 
 def read_json(path: str, kind: type = dict) -> Any:
-    """The content of a JSON file, an object or another `kind`; a UserError where the file is
-    absent, damaged, too large, or something else.
+    """The content of a JSON file, of type `kind` (default: an object). Raises UserError if the file
+    is missing, damaged, too large, or of another type.
     """
     if not storage.exists(path):
         raise UserError(
@@ -97,7 +97,7 @@ def read_json(path: str, kind: type = dict) -> Any:
         raise UserError(f"config file {path} is nested too deeply for a configuration.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"config file {path} is not UTF-8: {error}. Save it as UTF-8.") from None
-    except ValueError as error:  # It is not JSON, or has a number of thousands of digits.
+    except ValueError as error:  # Not JSON, or a number with thousands of digits.
         raise UserError(f"config file {path} is not valid JSON: {error}.") from None
     if not isinstance(values, kind):
         expected = "an object" if kind is dict else f"a {kind.__name__}"
@@ -106,8 +106,8 @@ def read_json(path: str, kind: type = dict) -> Any:
 
 
 def from_google(values: dict[str, Any], name: str) -> dict[str, Any]:
-    """The content of a configuration of google-research's BERT or ELECTRA, a file of that name, as
-    Hugging Face's config.json has it.
+    """Converts the configuration of google-research's BERT or ELECTRA, read from a file called
+    `name`, to the keys of Hugging Face's config.json.
     """
     google = GOOGLE_CONFIGS[name]
     act = values.get("hidden_act", "gelu")
@@ -119,8 +119,8 @@ def from_google(values: dict[str, Any], name: str) -> dict[str, Any]:
 def from_huggingface(
     values: dict[str, Any], fields: Collection[str], source: str = "config"
 ) -> dict[str, Any]:
-    """The fields of an AlbertConfig, by names in `fields`, from the content of a config.json; a
-    UserError for another kind of model, or one that this project does not compute.
+    """The fields of an AlbertConfig, those named in `fields`, from the content of a config.json.
+    Raises UserError for another kind of model, or one that this project does not support.
     """
     kind = values.get("model_type")
     if kind not in MODEL_TYPES:
@@ -148,9 +148,9 @@ def from_huggingface(
 
 
 def check_groups_agree(layers: int, groups: int, source: str) -> None:
-    """Raises UserError where Hugging Face's formula puts a layer into another group than ours."""
-    # With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there, int(15 / 22 * 22) is
-    # 14 in the reference and here.
+    """Raises UserError if Hugging Face's formula puts a layer into another group than ours."""
+    # For layer 15 of 22 in 22 groups, Hugging Face has int(15 / (22 / 22)) = 15, the reference and
+    # this project have int(15 / 22 * 22) = 14.
     for layer in range(layers):
         if int(layer / (layers / groups)) != int(layer / layers * groups):
             raise UserError(

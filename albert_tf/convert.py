@@ -2,8 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-The files of --input tell its format. The output is read back, and checked against the names and
-shapes that the other software expects.
+The format of --input is detected from its files. The output is read back, and checked against the
+names and shapes that the other software expects.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def with_google_flags(source: formats.Source) -> formats.Source:
-    """The input with the flags that are for google-research's checkpoints alone."""
+    """The input with the flags that apply only to google-research's checkpoints."""
     values = {name: FLAGS[name].value for name in ("head", "use_averages") if FLAGS[name].value}
     if not values or isinstance(source, formats.Google):
         return dataclasses.replace(source, **values)

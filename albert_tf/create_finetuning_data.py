@@ -17,7 +17,7 @@ from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-# Flags that the next command does not repeat: it trains on the records, in a folder of its own.
+# Flags that the printed next command leaves out: it trains on the records and has its own folder.
 _NOT_REPEATED = ("--train_file", "--output_dir", "--overwrite")
 
 
@@ -30,7 +30,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Makes the records, then prints their numbers and the next command."""
+    """Writes the records, then prints how many there are, and the next command."""
     manifest, was_there = write_training_records(
         finetuning_flags.task(),
         finetuning_flags.task_data(),

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> str:
-    """Fields, parameters, arithmetic and memory of an architecture, as text."""
+    """A text with fields, parameters, arithmetic and memory of an architecture."""
     if sequence_length > config.max_position_embeddings:
         raise UserError(
             f"--max_seq_length={sequence_length} is longer than the model's "
@@ -71,7 +71,7 @@ def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> 
     counts = {**parts, "encoder": total - heads, "with pre-training heads": total}
     forward = encoder_flops_per_token(config, sequence_length)
     masked = _MASKED_SHARE * masked_lm_flops_per_prediction(config)
-    # A batch of no sequences needs only what does not grow with it.
+    # An empty batch needs only the memory that does not grow with the batch size.
     weights = training_bytes(config, total, 0, sequence_length)
     memory = training_bytes(config, total, batch_size, sequence_length)
     return "\n".join(

@@ -1,6 +1,6 @@
-"""Models of this project as layers of Keras 3: they train in its models, are saved and loaded.
+"""Models of this project as Keras 3 layers, which can be trained, saved and loaded in its models.
 
-It needs Keras 3 with TensorFlow's backend; the models inside stay Keras 2.
+Requires Keras 3 with the TensorFlow backend; the wrapped models remain Keras 2.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if not keras_3.__version__.startswith("3.") or _backend != "tensorflow":
 
 @keras_3.saving.register_keras_serializable("albert_tf")
 class AlbertLayer(keras_3.layers.Layer):
-    """A Keras 3 layer around a model of this project, whose variables become the layer's own.
+    """A Keras 3 layer around a model of this project; the model's variables become the layer's.
 
         albert = AlbertLayer(AlbertEncoder.from_preset("albert-base-v2"))
         logits = keras.layers.Dense(2)(albert(inputs)["pooled_output"])
 
-    Inputs and outputs are the model's. It is computed in the model's own dtype policy, and not
-    compiled by XLA unless `compile` is asked for it.
+    Inputs and outputs are those of the model, which computes in its own dtype policy. XLA compiles
+    it only if `compile` is told to.
     """
 
     def __init__(self, model: AlbertModel, **kwargs: Any) -> None:
         """The layer of a model.
 
         Args:
-          model: an encoder or a model with a head; what is frozen in it stays frozen.
-          kwargs: of keras.layers.Layer.
+          model: an encoder or a model with a head; frozen parts stay frozen.
+          kwargs: arguments of keras.layers.Layer.
 
         Raises:
-          UserError: it is not a model of this project.
+          UserError: `model` is not a model of this project.
         """
         super().__init__(**kwargs)
         if not isinstance(model, AlbertModel):
@@ -51,12 +51,12 @@ class AlbertLayer(keras_3.layers.Layer):
                 f"{type(self).__name__} takes a model of albert_tf, such as AlbertEncoder; "
                 f"received {model!r:.80}."
             )
-        # Not tracked as other attributes: `export` would save the model once more, as Keras 2 does.
+        # Not tracked: otherwise `export` would save the model a second time, as a Keras 2 model.
         object.__setattr__(self, "model", model)
-        self.supports_jit = False  # Dense layers leave out padding, whose amount XLA cannot know.
+        self.supports_jit = False  # Dense layers skip padding, which makes shapes dynamic.
         trainable = {id(variable) for variable in model.trainable_variables}
         for variable in model.variables:
-            # Keras 3 takes over the variable itself: both Keras see the same values.
+            # Keras 3 wraps the same variable, so both Keras versions see the same values.
             own = keras_3.Variable(
                 initializer=variable,
                 trainable=id(variable) in trainable,
@@ -72,7 +72,7 @@ class AlbertLayer(keras_3.layers.Layer):
         return self.model(inputs, training=bool(training))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor; the values of the weights are saved by Keras."""
+        """The constructor's arguments; Keras saves the values of the weights itself."""
         config = {"model": keras_2.saving.serialize_keras_object(self.model)}
         return {**super().get_config(), **config}
 
@@ -89,7 +89,7 @@ class AlbertLayer(keras_3.layers.Layer):
 
 @keras_3.saving.register_keras_serializable("albert_tf")
 class AlbertTextLayer(AlbertLayer):
-    """An AlbertLayer that takes texts: strings [B], or a pair of such tensors."""
+    """An AlbertLayer for texts: string [B], or a pair of such tensors."""
 
     def __init__(self, model: AlbertModel, preprocessor: Any, **kwargs: Any) -> None:
         """The layer of a model for text.
@@ -97,7 +97,7 @@ class AlbertTextLayer(AlbertLayer):
         Args:
           model: see AlbertLayer.
           preprocessor: an AlbertPreprocessor; it and its vocabulary are saved with the layer.
-          kwargs: of keras.layers.Layer.
+          kwargs: arguments of keras.layers.Layer.
         """
         super().__init__(model, **kwargs)
         self.preprocessor = preprocessor

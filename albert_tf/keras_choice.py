@@ -33,8 +33,8 @@ TF_VERSION = _installed_version(
 
 def prefer_keras_2() -> None:
     """Makes `tf.keras` the Keras of this project, unless TensorFlow is imported already."""
-    # Then the user's own layers and optimizers, made of tf.keras, go with the models of this
-    # project. TensorFlow reads the variable once, when it is imported; `require_keras_2` says what
-    # to do where that was too early.
+    # This makes user layers and optimizers from tf.keras compatible with the models of this
+    # project. TensorFlow reads the variable only once, on import; if it was imported before,
+    # `require_keras_2` tells users what to do.
     if TF_VERSION >= (2, 16) and "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")

@@ -24,9 +24,9 @@ else:
 
 @contextlib.contextmanager
 def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
-    """A context whose layers have a dtype policy, unless their constructors are given another."""
-    # Keras layers take the global policy when they are made: otherwise `dtype` would have to be an
-    # argument of every layer, down to the last dropout.
+    """A context in which new layers get a dtype policy, unless their constructor is given one."""
+    # Keras layers take the global policy on construction. Otherwise `dtype` would have to be passed
+    # to every layer, down to the last dropout.
     before = keras.mixed_precision.global_policy()
     if before.name == policy.name:
         yield

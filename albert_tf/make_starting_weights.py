@@ -1,10 +1,10 @@
-r"""Makes weights to start pre-training from: words by their neighbors, heads that look sideways.
+r"""Makes starting weights for pre-training: word vectors from neighbors, heads that attend to them.
 
     python -m albert_tf.make_starting_weights --preset=albert-base-v2 --train_data=records/train \
         --output_dir=start
 
-Then `run_pretraining --init_checkpoint=start` leaves the words' frequencies behind within hundreds
-of updates instead of thousands (docs/training.md, "The plateau").
+`run_pretraining --init_checkpoint=start` then gets past the loss plateau of plain word frequencies
+within hundreds of updates instead of thousands (docs/training.md, "The plateau").
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Counts words, sets weights, writes the model folder, prints the next command."""
+    """Counts words, sets the weights, writes the model folder, and prints the next command."""
     if storage.exists(FLAGS.output_dir) and not FLAGS.overwrite:
         raise UserError(
             f"--output_dir={FLAGS.output_dir} exists. Name a new folder, or pass --overwrite."
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def words_of(data: PretrainingData) -> Iterator[np.ndarray]:
-    """Word ids of the first --num_tokens tokens, arrays int [B, S]; records are read once."""
+    """Word ids of the first --num_tokens tokens, as int arrays [B, S]; reads the records once."""
     wanted = min(FLAGS.num_tokens, data.manifest["num_records"] * data.max_seq_length)
     with tqdm(total=wanted, desc="words", unit=" tokens", unit_scale=True) as progress:
         for batch in data.batches():

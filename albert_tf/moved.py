@@ -1,4 +1,4 @@
-"""Names at their old places: for one release these modules still import, with a warning."""
+"""Moved modules: for one release, their old names can still be imported, with a warning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-# Old module -> the names of it that documents showed -> the place where each is now.
+# Old module -> its documented names -> the new place of each.
 MOVED = {
     "albert_tf.encoder": {"AlbertEncoder": "albert_tf.models.encoder.AlbertEncoder"},
     "albert_tf.fast_switch": {"choose": "albert_tf.machine.fast_switch.choose"},
@@ -46,7 +46,7 @@ def _at_its_new_place(old: str, name: str) -> Any:
 
 
 class _OldModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of MOVED, where Python has found no file of their name."""
+    """Finds the modules of MOVED if Python has found no file with their name."""
 
     def find_spec(
         self, fullname: str, path: Any = None, target: Any = None
@@ -58,6 +58,6 @@ class _OldModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """Makes the old modules importable."""
+    """Makes the old module names importable."""
     if not any(isinstance(finder, _OldModules) for finder in sys.meta_path):
         sys.meta_path.append(_OldModules())

@@ -1,11 +1,11 @@
-r"""Averages the answers of fine-tuned models, as their runs have stored them; no model runs again.
+r"""Averages the outputs that runs of fine-tuned models have stored; no model runs again.
 
     python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue \
         --runs=runs/mrpc/seed-0,runs/mrpc/seed-1 --output_dir=ensembles/mrpc
     python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue --runs=runs/mrpc \
         --checkpoints=best,last --choose=greedy --average=logits --output_dir=ensembles/mrpc
 
-Runs store outputs on their dev sets by themselves, on others with run_finetuning --mode=predict.
+Runs store their dev outputs automatically; for other splits, use run_finetuning --mode=predict.
 """
 
 from __future__ import annotations

@@ -70,19 +70,19 @@ def main() -> None:
     folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
     finetuned = load_finetuned(folder, task, devices)
-    # Only for its error, where flags ask for a tokenizer that differs from the model's own.
+    # Only for its error if flags contradict the tokenizer settings of the model.
     load_tokenizer(finetuned.tokenizer.vocab_file, **tokenizer_flags.by_hand())
     finetuning_flags.print_unused_lengths(finetuned.lengths, folder)
     use(finetuned, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 
 
 def train(task: Task, data: TaskData, devices: Devices) -> None:
-    """A run, or several by --seeds and --search; what has learned nothing is made again by
-    --retries.
+    """Trains one run, or several with --seeds and --search; with --retries, repeats runs that have
+    learned nothing.
     """
     finetuning_flags.check_training()
     planned, strategy = finetuning_flags.series(), devices.strategy
-    # A single run goes on or ends by itself; of several, the finished ones are left as they are.
+    # A single run resumes or is already finished; in a series, finished runs are skipped.
     is_single = not planned and not FLAGS.retries
     hashes = functools.cache(lambda: data_hashes(task, data))
     if FLAGS.overwrite and (not is_single or put_aside(FLAGS.output_dir)):
@@ -94,16 +94,16 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
             if done is not None:
                 print(f"Finished before: {folder}", flush=True)
                 return done
-            task = finetuning_flags.task()  # Its own settings may be searched.
+            task = finetuning_flags.task()  # Again, because --search may change its settings.
             model, settings = read(InitialModel), finetuning_flags.settings()
             run = shared_flags.run_settings
             try:
                 teacher = read(Distillation)
                 return finetune(model, task, data, folder, settings, devices, run, teacher)
             finally:
-                # One process makes all runs: it starts once, and devices and SIGTERM have one
-                # owner. So what a run leaves in memory is freed, and the next has the names of its
-                # variables.
+                # All runs share one process: it starts only once, and one owner handles devices and
+                # SIGTERM. So free the memory of each run, and reset Keras's names, so that the
+                # next run gets the same variable names.
                 keras.backend.clear_session()
                 gc.collect()
 

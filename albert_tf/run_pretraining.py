@@ -95,12 +95,12 @@ def train(devices: Devices) -> None:
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     settings = shared_flags.run_settings(pretraining_flags.recipe())
 
-    # Before the model is made, since its first weights are drawn; under the strategy, which places
-    # its variables.
+    # Seed before creating the model, which draws its initial weights. Create it in the strategy's
+    # scope, which places its variables.
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = pretraining_flags.model(config, devices.packed)
-        # Of a generator and a detector, the detector is the model that is kept and started from.
+        # Of a generator and a detector, only the detector is saved and initialized from weights.
         start.load_start(objective_of(model).kept)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     if FLAGS.mode == "train_and_eval" and not eval_data and (FLAGS.eval_steps or FLAGS.eval_first):
@@ -109,7 +109,7 @@ def train(devices: Devices) -> None:
 
 
 def train_manifest() -> dict[str, Any] | None:
-    """The manifest of --train_data, whose counts of words baselines need; None without records."""
+    """The manifest of --train_data, with word counts for baselines; None without records."""
     return read_manifest(FLAGS.train_data) if FLAGS.train_data else None
 
 

@@ -1,4 +1,4 @@
-"""Names of variables, by which checkpoints store them and optimizers treat them."""
+"""Names of variables, which checkpoints and optimizers use as keys."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def variable_name(variable: tf.Variable) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names of which none comes twice: "a", "b", "a" -> "a", "b", "a_1"."""
-    # Variables are named after layers, not after models, so a generator and the detector that is
-    # trained together with it have variables of the same names.
+    """The names, made unique: "a", "b", "a" -> "a", "b", "a_1"."""
+    # Variables are named after layers, not after models, so a generator and a detector that are
+    # trained together have variables with the same names.
     seen: collections.Counter[str] = collections.Counter()
     found = []
     for name in names:

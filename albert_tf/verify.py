@@ -1,9 +1,9 @@
-"""Compares weights with numbers that others published for them, or tries them on a page of English.
+"""Compares weights with published numbers, or tests them on a page of English text.
 
     albert-tf verify albert-base-v2
     python -m albert_tf.verify --model=work/pretraining/model
 
-It prints a line for each check, which begins with "ok" or "off"; one that is off makes exit code 1.
+Prints one line per check, beginning with "ok" or "off". The exit code is 1 if any check is off.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 _FOLDER = Path(__file__).parent / "verification"
-PUBLISHED = _FOLDER / "published.json"  # Name of weights -> numbers, each with its source.
-PAGE = _FOLDER / "page.txt"  # A sentence in a line; ten have a word in brackets, the blanks.
+PUBLISHED = _FOLDER / "published.json"  # Name of the weights -> numbers, each with its source.
+PAGE = _FOLDER / "page.txt"  # One sentence per line; ten have a word in brackets: the blanks.
 _BLANK = re.compile(r"\[(\w+)\]")
 _MASKED_EVERY = 7  # About 15 % of the pieces, as in pre-training.
-_NATS = 3.0  # At least so much better than a guess among all pieces.
-_FILLED = 0.8  # Share of the blanks.
-_LINES = 50  # Of a batch.
+_NATS = 3.0  # The loss must be lower than that of a uniform guess by at least this much.
+_FILLED = 0.8  # Share of the blanks that must be filled correctly.
+_LINES = 50  # Lines in a batch.
 
-Check = tuple[bool, str]  # Whether it holds, and what was found.
+Check = tuple[bool, str]  # Whether the check passed, and the finding.
 
 
 def define_flags() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
 def compare(
     published: list[dict[str, Any]], fill: MaskFiller, tokenizer: Tokenizer
 ) -> Iterator[Check]:
-    """The comparison with each entry of published.json: ids of texts, words for a mask, outputs."""
+    """Compares with each entry of published.json: token ids, words for a mask, or outputs."""
     for entry in published:
         source = f"({entry['source']})"
         if "ids" in entry:
@@ -85,8 +85,8 @@ def compare(
 
 
 def difference(entry: dict[str, Any], model: AlbertPretrainer) -> float:
-    """The largest difference of an output from the published values; infinite where the model is
-    too small for them.
+    """The largest difference of an output from the published values; infinite if the model is too
+    small for them.
     """
     ids, values = entry["input_word_ids"], np.array(entry["values"])
     if max(ids) >= model.config.vocab_size:
@@ -104,7 +104,7 @@ def difference(entry: dict[str, Any], model: AlbertPretrainer) -> float:
 
 
 def try_page(fill: MaskFiller, tokenizer: Tokenizer) -> Iterator[Check]:
-    """Masked pieces and blanks of the page, which a model of English knows better than a guess."""
+    """Checks that the model predicts the page's masked pieces and blanks better than a guess."""
     lines = PAGE.read_text(encoding="utf-8").split("\n")
     loss = masked_loss(fill.model, tokenizer, [_BLANK.sub(r"\1", line) for line in lines if line])
     most = math.log(tokenizer.vocab_size) - _NATS
@@ -117,7 +117,7 @@ def try_page(fill: MaskFiller, tokenizer: Tokenizer) -> Iterator[Check]:
 
 
 def masked_loss(model: AlbertPretrainer, tokenizer: Tokenizer, lines: list[str]) -> float:
-    """The mean loss, in nats, of every seventh piece of the lines, each read by itself."""
+    """The mean loss, in nats, of every seventh piece of the lines; each line is a sequence."""
     rows = [
         [tokenizer.cls_id, *ids[: model.config.max_position_embeddings - 2], tokenizer.sep_id]
         for ids in tokenizer.encode_batch(lines)

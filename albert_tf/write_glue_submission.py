@@ -2,8 +2,8 @@ r"""Writes the archive that gluebenchmark.com scores, from the stored answers to
 
     python -m albert_tf.write_glue_submission --runs="runs/*" --output=submission.zip
 
-All nine tasks and AX are needed. A run stores its answers with run_finetuning --mode=predict; the
-run of MNLI stores the answers to AX as well, with --task=ax --output_dir=runs/mnli.
+All nine tasks and AX are needed. run_finetuning --mode=predict stores the predictions of a run; for
+AX, predict with the MNLI run: --task=ax --output_dir=runs/mnli.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A chart of the committed figures, for docs/benchmarks.md.
+"""Draws a chart of the committed figures, for docs/benchmarks.md.
 
     python -m benchmarks.chart --data=docs/benchmarks --output=docs/benchmarks/chart.svg
 
@@ -35,8 +35,8 @@ PROGRAMS = {  # Name in pretraining_data.csv -> name in the chart.
     "Model Garden, 1 copy": "Model Garden, static",
 }
 PRECISIONS = ("float32", "bfloat16")
-LETTERS = "#76797f"  # A contrast of more than 4 to 1 with white and with GitHub's black.
-OURS, OTHERS = ("#6ea8fe", "#1f6feb"), ("#b6bbc2", "#878d96")  # A color for each precision.
+LETTERS = "#76797f"  # Contrast ratio above 4 to 1 with white and with GitHub's black.
+OURS, OTHERS = ("#6ea8fe", "#1f6feb"), ("#b6bbc2", "#878d96")  # One color per precision.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Panel:
     Attributes:
       title: what is compared.
       unit: the unit of all figures.
-      bars: name of a row -> a figure in each precision, or a single one; None where there is none.
+      bars: name of a row -> one figure per precision, or a single one; None if there is none.
       digits: digits after the decimal point.
     """
 
@@ -59,7 +59,7 @@ class Panel:
 def library_bars(
     rows: list[dict[str, str]], which: str, case: str, column: str
 ) -> dict[str, tuple[float | None, ...]]:
-    """The bars of one pass, case and column of encoder.csv, a row for each library."""
+    """The bars for one pass, case and column of encoder.csv; one row per library."""
     found = {
         (row["library"], row["precision"]): float(row[column])
         for row in rows
@@ -93,7 +93,7 @@ def panels_of(folder: Path) -> list[Panel]:
 
 
 def draw(axes, panel: Panel) -> None:
-    """Draws a panel: bars from the top down, each with its figure at its end."""
+    """Draws a panel: bars from top to bottom, each with its figure at the end."""
     largest = max(value for values in panel.bars.values() for value in values if value)
     for place, (name, values) in enumerate(panel.bars.items()):
         colors = OURS if name.startswith("this project") else OTHERS
@@ -113,7 +113,7 @@ def draw(axes, panel: Panel) -> None:
 
 
 def chart(panels: list[Panel]) -> Figure:
-    """The panels, three in a row; the middle one has the names of the left one."""
+    """The chart of all panels, three in a row; the middle one shares the labels of the left one."""
     figure = Figure(figsize=(11, 6), layout="constrained")
     figure.get_layout_engine().set(wspace=0.06, hspace=0.08)
     for place, (axes, panel) in enumerate(zip(figure.subplots(2, 3).flat, panels)):
@@ -139,8 +139,8 @@ def define_flags() -> None:
 
 def main() -> None:
     settings = {
-        "svg.fonttype": "none",  # Letters stay text, which is smaller and can be searched.
-        "svg.hashsalt": "benchmarks",  # The same figures give the same file.
+        "svg.fonttype": "none",  # Keeps text as text, which is smaller and searchable.
+        "svg.hashsalt": "benchmarks",  # Makes the file depend only on the figures.
         "savefig.transparent": True,
         **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), LETTERS),
     }

@@ -4,11 +4,11 @@ matmul rate, in one interleaved run.
     python -m benchmarks.encoder --peers=benchmarks/.peers --output=docs/benchmarks
 
 Each library runs in its own environment (make_peer_environments.sh); a peer that is not installed
-is left out. For each case every library starts a process, and then they take turns, so that other
-load on the machine falls on all of them alike; medians are compared. Two processes of one program
-can differ by several percent: --starts=5 begins a case five times. Weights are random. All
-libraries are in memory at once: where that is too much for the machine, choose some by --libraries.
---before=FOLDER measures another version of this project, too, in rows "before: ...".
+is left out. For each case, every library starts a process, and the processes take turns, so that
+other load on the machine affects all of them equally; medians are compared. Two processes of one
+program can differ by several percent: --starts=5 repeats each case with five processes. Weights are
+random. All libraries are in memory at the same time: if that is too much, select some with
+--libraries. --before=FOLDER also measures another version of this project, in rows "before: ...".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
-_MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
+_MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # The operations of workers/matmul.py.
 
 LIBRARIES = (
     Worker("ours, packed", ("ours.py", "packed"), "", "ours"),
@@ -42,7 +42,7 @@ LIMIT = Worker("matmul limit", ("matmul.py",), "", "limit")
 
 
 def with_versions(libraries: Iterable[Worker], before: str) -> list[Worker]:
-    """Libraries, and those of them that are of this project once more, as a folder has them."""
+    """The libraries, with those of this project added a second time, in the version in `before`."""
     found = list(libraries)
     if before:
         folder = Path(before).resolve()
@@ -54,7 +54,7 @@ def with_versions(libraries: Iterable[Worker], before: str) -> list[Worker]:
 def rows_of(
     case: Case, which: str, precision: str, measured: dict[str, Measurement]
 ) -> list[dict[str, object]]:
-    """A row for each library: its rates, and its ratios to the limit and to the best TF peer."""
+    """A row per library: its rates, and its ratios to the limit and to the best TF peer."""
     seconds = {name: measurement.seconds for name, measurement in measured.items()}
     limit = seconds.get(LIMIT.name)
     peers = [worker.name for worker in LIBRARIES if worker.kind == "tensorflow"]
@@ -113,7 +113,7 @@ def main() -> None:
         if of_case:
             rows += of_case
             print_rows(of_case)
-            write_csv(output / "encoder.csv", rows)  # Each time: a run may be ended early.
+            write_csv(output / "encoder.csv", rows)  # After each case, in case of interruption.
     print(f"Wrote {output}/encoder.csv")
 
 

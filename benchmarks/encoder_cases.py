@@ -12,7 +12,7 @@ MODELS = ("albert-base-v2", "bert-base")
 
 
 def real_lengths(count: int, mean: float, longest: int) -> tuple[int, ...]:
-    """Token counts spread like those of real sentences: log-normal, cut at the longest."""
+    """Token counts distributed like those of real sentences: log-normal, capped at `longest`."""
     spread = 0.45
     drawn = np.random.default_rng(1).lognormal(np.log(mean) - spread**2 / 2, spread, count)
     drawn[0] = longest
@@ -24,7 +24,7 @@ class Case:
     """A batch of sequences of given lengths.
 
     Attributes:
-      padded_to: how far peers pad; None: to the longest, as this project always does.
+      padded_to: length to which peers pad; None: the longest, as this project always does.
       model: a preset of MODELS.
     """
 

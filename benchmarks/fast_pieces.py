@@ -1,9 +1,9 @@
-"""What each piece of albert_tf/layers/fast gives: the encoder without it, compared with the whole.
+"""Measures the gain of each piece of albert_tf/layers/fast: the encoder with and without it.
 
     python -m benchmarks.fast_pieces --output=docs/benchmarks
 
-As benchmarks.encoder measures: a process for each piece that is left out, which take turns with one
-that has them all. A ratio above 1 is the time, or the memory, that the piece saves. A piece that is
+Measured as in benchmarks.encoder: one process for each piece that is left out takes turns with one
+that has all pieces. A ratio above 1 means that the piece saves time, or memory. A piece that is
 left out is replaced by its plain form; "all of them" is --fast=off.
 """
 
@@ -33,12 +33,12 @@ CASES = {
     )
 }
 NOW = Worker("now", ("ours_without.py", "packed", "nothing"), "", "ours")
-# Pieces of forward passes; training has all the others, and "all of them".
+# Pieces for forward passes; training uses all others, and "all of them".
 _FORWARD = ("streams", "weights read once", "all of them")
 
 
 def rows_of(case: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
-    """A row for each piece that was left out, compared with the encoder as it is."""
+    """A row for each piece that was left out, compared with the complete encoder."""
     now = measured[NOW.name]
     return [
         {
@@ -85,7 +85,7 @@ def main() -> None:
             measured = take_turns(some, ask, peers=str(PEERS), log=log, starts=FLAGS.starts)
             rows += rows_of(name, measured)
             print_rows(rows[-len(measured) + 1 :])
-            write_csv(output / "fast_pieces.csv", rows)  # Each time: a run may be ended early.
+            write_csv(output / "fast_pieces.csv", rows)  # After each case, in case of interruption.
     print(f"Wrote {output}/fast_pieces.csv")
 
 

@@ -3,13 +3,13 @@
     python -m benchmarks.finetuning --data_dir=data --vocab_file=spiece.model \
         --peers=benchmarks/.peers --output=docs/benchmarks
 
---data_dir has glue/SST-2, glue/MRPC, squad and race with the official files, of which the first
-examples are taken. Each library trains the same architecture from random weights for one epoch, in
-batches of the same size, and evaluates it on the dev set. That is too little to learn from: a score
-says only that the command ran to its end. Each library runs in its own environment
+--data_dir has glue/SST-2, glue/MRPC, squad and race with the official files; only their first
+examples are used. Each library trains the same architecture from random weights for one epoch, with
+the same batch size, and evaluates it on the dev set. That is too little training for a meaningful
+score: it only shows that the command ran to its end. Each library runs in its own environment
 (make_peer_environments.sh); a peer that is not installed, or lacks a task, is left out. The
-commands take turns, and medians are compared. --preset=albert-tiny
---train_examples=32 --dev_examples=32 tries it out.
+commands take turns, and medians are compared. For a quick test, use --preset=albert-tiny
+--train_examples=32 --dev_examples=32.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 _LEARNING_RATE, _DROPOUT = 2e-5, 0.1
-# Fields of the architecture that all libraries have.
+# Fields of the architecture that all libraries support.
 _SHAPE = (
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
     *("intermediate_size", "max_position_embeddings"),
@@ -46,16 +46,16 @@ _SHAPE = (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A task, and how much of it.
+    """A task, and how many of its examples to use.
 
     Attributes:
-      task: as --task has it.
-      layout: of its files.
-      source: patterns of the files in --data_dir, with {split}; the first match is taken.
-      copy: the place of the copies, as the task's program reads them, with {split}.
-      num_train, num_dev: examples, such that this project takes some minutes on two cores.
+      task: value of --task.
+      layout: layout of its files.
+      source: patterns of the files in --data_dir, with {split}; the first match is used.
+      copy: path of the copies, where the task's program reads them, with {split}.
+      num_train, num_dev: numbers of examples; this project needs a few minutes on two cores.
       batch_size: B.
-      eval_batch_size: of the dev set.
+      eval_batch_size: batch size for the dev set.
       max_seq_length: S.
       metric: the score's name in results.json.
     """
@@ -72,7 +72,7 @@ class Case:
     metric: str = "accuracy"
 
     def copy_data(self, data_dir: Path, folder: Path) -> dict[str, int]:
-        """Writes the first examples of both splits; returns how many there are of each."""
+        """Writes the first examples of both splits; returns the number of examples by split."""
         counts = {}
         for split, wanted in (
             ("train", FLAGS.train_examples or self.num_train),
@@ -90,7 +90,7 @@ class Case:
         return counts
 
     def request(self, data_dir: Path, config: dict[str, Any], answer: Path) -> dict[str, Any]:
-        """What a peer's worker is asked to run; it leaves its score in the file `answer`."""
+        """The request for a peer's worker, which writes its score to the file `answer`."""
         return {
             "task": self.task,
             "data_dir": str(data_dir),
@@ -105,7 +105,7 @@ class Case:
         }
 
     def flags(self, data_dir: Path, config_file: Path, output_dir: Path) -> list[str]:
-        """Flags of this project's command."""
+        """Flags for this project's command."""
         return [
             f"--task={self.task}",
             f"--data_dir={data_dir}",
@@ -152,7 +152,7 @@ LACKING = {"KerasHub": ("squad1.1", "race")}  # KerasHub's ALBERT has no heads f
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """A command that ended: its seconds, its peak memory, the score on the dev set."""
+    """A finished command: its seconds, its peak memory, and its score on the dev set."""
 
     seconds: float
     peak_bytes: int
@@ -160,14 +160,14 @@ class Turn:
 
 
 class CommandFailed(RuntimeError):
-    """A command ended with an error, for want of memory for example."""
+    """A command failed, for example because it ran out of memory."""
 
 
 def run_command(command: list[str], log: Path) -> tuple[float, int]:
     """Seconds and peak memory of a command.
 
     Raises:
-      CommandFailed: it did not end well; its messages are in the log.
+      CommandFailed: it failed; its messages are in the log.
     """
     with open(log, "a", encoding="utf-8") as messages:
         start = time.perf_counter()
@@ -186,7 +186,7 @@ def run_command(command: list[str], log: Path) -> tuple[float, int]:
 
 
 def run_turn(worker: Worker, case: Case, data: Path, config: dict[str, Any], log: Path) -> Turn:
-    """Runs the whole command of a library once."""
+    """Runs a library's whole command once."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shape = {name: config[name] for name in _SHAPE}
@@ -208,7 +208,7 @@ def run_turn(worker: Worker, case: Case, data: Path, config: dict[str, Any], log
 def rows_of(
     name: str, case: Case, counts: dict[str, int], turns: dict[str, list[Turn]]
 ) -> list[dict[str, object]]:
-    """A row for each library: its time, and how many times ours it is."""
+    """A row per library: its time, and the ratio to ours."""
     seconds = {
         library: statistics.median(turn.seconds for turn in found)
         for library, found in turns.items()
@@ -273,7 +273,7 @@ def main() -> None:
                     print(f"{name}, {worker.name}, is left out: {failed}", flush=True)
                     continue
                 turns.setdefault(worker.name, []).append(turn)
-                # Each time: a run may be ended early.
+                # After each turn, in case of interruption.
                 done[name] = rows_of(name, case, counts, turns)
                 write_csv(output / "finetuning.csv", list(itertools.chain(*done.values())))
         if name in done:

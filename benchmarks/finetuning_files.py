@@ -1,4 +1,4 @@
-"""Files of benchmarks in their official layouts: read as records, written in parts."""
+"""Files of benchmarks in their official layouts: reads records, and writes some of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Record = Any
 
 
 class Layout(abc.ABC):
-    """A layout of files: examples are read as records, which can be written again.
+    """A file layout: examples are read as records, which can be written again.
 
-    A record is what cannot be taken apart: a line, a sentence, a paragraph with its questions.
+    A record is the smallest unit of a file: a line, a sentence, a paragraph with its questions.
     """
 
     @abc.abstractmethod
@@ -24,18 +24,18 @@ class Layout(abc.ABC):
 
     @abc.abstractmethod
     def write(self, records: Sequence[Record], path: Path) -> None:
-        """Writes records where `read` finds them; the folder above exists."""
+        """Writes records so that `read` finds them at `path`; the parent folder must exist."""
 
     def size(self, record: Record) -> int:
-        """The number of a record's examples."""
+        """The number of examples in a record."""
         return 1
 
     def cut(self, record: Record, size: int) -> Record:
-        """The record with its first `size` examples alone."""
+        """The record with only its first `size` examples."""
         return record
 
     def first(self, records: Sequence[Record], count: int) -> list[Record]:
-        """The records of the first `count` examples, the last one cut; all if there are fewer."""
+        """The records with the first `count` examples, cutting the last; all if there are fewer."""
         found: list[Record] = []
         for record in records:
             if count <= 0:
@@ -47,10 +47,10 @@ class Layout(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Lines(Layout):
-    """An example a line: TSV, JSON lines.
+    """One example per line: TSV, JSON lines.
 
     Attributes:
-      header: first line of the files that are written; None: these, and those read, have none.
+      header: first line of the files to write; None: files have no header, also those to read.
     """
 
     header: str | None = None
@@ -65,7 +65,7 @@ class Lines(Layout):
 
 
 class Sentences(Layout):
-    """CoNLL: a word and its tag a line, an empty line between sentences."""
+    """CoNLL: a word and its tag per line, an empty line between sentences."""
 
     def read(self, path: Path) -> list[list[str]]:
         sentences: list[list[str]] = [[]]
@@ -105,7 +105,7 @@ class Race(Layout):
 
     def read(self, path: Path) -> list[dict[str, Any]]:
         files = [sorted((path / level).glob("*.txt")) for level in ("middle", "high")]
-        # Both levels in turn, so that a beginning has questions of both.
+        # Alternate both levels, so that the first records contain both.
         longest = max(map(len, files))
         both = [names[place] for place in range(longest) for names in files if place < len(names)]
         return [

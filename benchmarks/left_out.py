@@ -11,7 +11,7 @@ from albert_tf.machine import fast_switch
 
 
 def _plain(owner: type, *names: str) -> Callable[[], None]:
-    """A function that gives a class the plain form of methods."""
+    """A function that replaces methods of a class by their plain form."""
 
     def replace() -> None:
         for name in names:
@@ -32,7 +32,7 @@ def _one_gradient_at_a_time() -> None:
     operations.TrainingOperations.uses_at_once = 1
 
 
-# What replaces each piece; called in the worker, before it builds the model.
+# Functions that replace each piece; the worker calls them before it builds the model.
 _INFERENCE, _TRAINING = operations.InferenceOperations, operations.TrainingOperations
 PIECES: dict[str, Callable[[], object]] = {
     "nothing": lambda: None,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the virtual environments of the libraries that benchmarks/encoder.py and
-# benchmarks/finetuning.py compare with: these cannot be installed together, nor beside this project.
+# Creates virtual environments for the libraries with which benchmarks/encoder.py and
+# benchmarks/finetuning.py compare: they cannot be installed together, or together with this project.
 # ALBERT_TF_PEERS=FOLDER lets tests use them, such as tests/export/migration_docs_test.py.
 #
 #   benchmarks/make_peer_environments.sh [FOLDER]      (default: benchmarks/.peers)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.precision --model_dir=runs/sst-2/model --eval_file=glue --task=classifier
 
-Scores are of the signature `tokens` on all labeled examples. Times are CPU seconds of one thread,
-the median of some calls in this process, in turns: other load on the machine falls on all alike.
+Scores are those of the signature `tokens` on all labeled examples. Times are medians of CPU seconds
+on one thread. The forms take turns in this process, so that other load affects all equally.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from export.precision import PRECISIONS
 from export.tasks import TASKS, export_model
 
 FLAGS = flags.FLAGS
-SHAPES = ((1, 32), (8, 64))  # Rows and tokens of each.
+SHAPES = ((1, 32), (8, 64))  # Rows, and tokens per row.
 
 Call = Callable[..., Mapping[str, tf.Tensor]]
 
@@ -42,7 +42,7 @@ def define_flags() -> None:
 
 
 def row(form: str, size: int, compared: Comparison) -> dict[str, object]:
-    """A row of the table, without times."""
+    """A row of the table without times."""
     accuracy = compared.accuracy
     assert accuracy
     largest = max((each for each in compared.differences.values()), default=0.0)
@@ -58,7 +58,7 @@ def row(form: str, size: int, compared: Comparison) -> dict[str, object]:
 
 
 def export_all(folder: str) -> tuple[list[dict[str, object]], list[Call]]:
-    """A row for each form and precision, and what is called to time it."""
+    """A row for each form and precision, and the function to time."""
     rows, calls = [], []
     scored_on = EvalSettings(FLAGS.eval_file)
     for precision in PRECISIONS:
@@ -80,7 +80,7 @@ def export_all(folder: str) -> tuple[list[dict[str, object]], list[Call]]:
 
 
 def _keeping(owner: object, function: Call) -> Call:
-    """A function that keeps what its variables belong to."""
+    """A function that keeps the owner of its variables alive."""
 
     def call(**inputs: tf.Tensor) -> Mapping[str, tf.Tensor]:
         assert owner
@@ -105,7 +105,7 @@ def add_times(rows: list[dict[str, object]], calls: list[Call], count: int) -> N
 
 
 def main() -> None:
-    """Prints the table, and writes it if --output says where."""
+    """Prints the table, and writes it to --output if that is given."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     with tempfile.TemporaryDirectory() as folder:

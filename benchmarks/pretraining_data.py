@@ -1,10 +1,10 @@
-"""Speed and memory of making pre-training records, compared with SentencePiece alone and a peer.
+"""Speed and memory of creating pre-training records, compared with SentencePiece and a peer.
 
     python -m benchmarks.pretraining_data --text=corpus.txt --vocab_file=spiece.model
 
-Every case is a process of its own and they take turns, so that other load on the machine falls on
-all of them alike; medians are compared. The text has one sentence per line and blank lines between
-documents; it is cut, or repeated, to the sizes below.
+Every case is a separate process, and they take turns, so that other load on the machine affects all
+of them equally; medians are compared. The text has one sentence per line and blank lines between
+documents; it is truncated or repeated to the sizes below.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ CASES = {
 
 
 def text_of(source: Path, megabytes: float, path: Path) -> Path:
-    """Writes the first megabytes of a text, repeated as needed, to `path`, and returns it."""
+    """Writes the first megabytes of a text, repeated if necessary, to `path`; returns `path`."""
     content, size = source.read_bytes(), int(megabytes * 1e6)
     with open(path, "wb") as file:
         for start in range(0, size, len(content) + 2):
             taken = content[: size - start]
-            if len(taken) < len(content):  # Whole lines, so that no character is cut.
+            if len(taken) < len(content):  # Only whole lines, so that no character is split.
                 taken = taken[: taken.rfind(b"\n") + 1] or taken
             file.write(taken + b"\n\n")
     return path
 
 
 def memory_mb(pid: int) -> float:
-    """The resident memory of a process; 0 when it has ended."""
+    """The resident memory of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
     except (FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def wordpiece_of(vocab_file: str, path: Path) -> Path:
 def run(
     python: str, kind: str, text: Path, vocabulary: str, *options: str, at_once: int = 1
 ) -> dict[str, float]:
-    """Runs a case once, or several times at once; the longest seconds and highest peak memory."""
+    """Runs a case in one or several parallel processes; the maximum of seconds and peak memory."""
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
         processes = [
             subprocess.Popen(
@@ -95,7 +95,7 @@ def run(
 
 
 def compare(text: Path, wordpiece: Path) -> list[dict[str, object]]:
-    """All cases in turn, some rounds; a row each."""
+    """Runs all cases in turn, for several rounds; returns a row for each."""
     garden = Path(FLAGS.peers) / "tf" / "bin" / "python"
     turns: dict[str, list[dict[str, float]]] = {}
     for turn in range(FLAGS.rounds):
@@ -125,9 +125,9 @@ def compare(text: Path, wordpiece: Path) -> list[dict[str, object]]:
 
 
 def scaling(text: Path) -> list[dict[str, object]]:
-    """The same large text by one process, by several, and the machine's limit, in turn.
+    """Runs the same large text with one process, with several, and at the machine's limit, in turn.
 
-    The limit: as many programs at once, each with a text of its own.
+    The limit is the same number of independent programs, each with its own text.
     """
     count = FLAGS.processes
     cases = {
@@ -162,7 +162,7 @@ def scaling(text: Path) -> list[dict[str, object]]:
 
 
 def memory_curve(text: Path) -> list[dict[str, object]]:
-    """Resident memory of the program in one process, over time, on a very large text."""
+    """Resident memory over time of the program in one process on a very large text."""
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
         command = [sys.executable, WORKER, "ours", text, FLAGS.vocab_file, Path(folder) / "out"]
         command.append("masking=static")

@@ -1,4 +1,4 @@
-"""Benchmark workers: other programs, each in its own environment, that take turns."""
+"""Benchmark workers: other programs that take turns, each in its own environment."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 WORKERS = ROOT / "benchmarks" / "workers"
-PEERS = ROOT / "benchmarks" / ".peers"  # Where make_peer_environments.sh puts environments.
-# The slowest library of a case runs for about this many seconds, within these numbers of turns.
+PEERS = ROOT / "benchmarks" / ".peers"  # Default folder of make_peer_environments.sh.
+# The slowest library of a case runs for about this many seconds, with turns within these limits.
 _SECONDS, _FEWEST, _MOST = 8.0, 5, 25
 
 
@@ -25,9 +25,9 @@ class Worker:
     """A library: its script with arguments, and its environment.
 
     Attributes:
-      environment: a folder of `peers`; "" is the environment that the benchmark runs in.
+      environment: a folder in `peers`; "" is the environment in which the benchmark runs.
       kind: "ours", "tensorflow", "other" or "limit".
-      folder: the version of this project whose script and modules run.
+      folder: the version of this project whose script and modules to run.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Worker:
 
 
 def installed(workers: Collection[Worker], peers: str) -> list[Worker]:
-    """The workers whose environment is there; a line is printed about the others."""
+    """The workers whose environment exists; prints a line about the others."""
     found = [worker for worker in workers if worker.python(peers).exists()]
     if missing := [worker.name for worker in workers if worker not in found]:
         print(f"Not installed under {peers}, left out: {', '.join(missing)}")
@@ -52,19 +52,19 @@ def installed(workers: Collection[Worker], peers: str) -> list[Worker]:
 
 
 def environment_variables(folder: Path = ROOT) -> dict[str, str]:
-    """Environment variables in which a worker, a script that is run by its path, finds albert_tf
-    and data_pipeline of a folder.
+    """Environment variables with which a worker script, run by its path, imports albert_tf and
+    data_pipeline from a folder.
     """
     paths = [str(folder), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 class WorkerDied(RuntimeError):
-    """A worker ended before it answered, for want of memory for example."""
+    """A worker ended before it answered, for example because it ran out of memory."""
 
 
 class Process:
-    """A running worker; see workers/protocol.py for what it is asked and answers."""
+    """A running worker; see workers/protocol.py for requests and answers."""
 
     def __init__(self, worker: Worker, peers: str, log: Path):
         self.worker = worker
@@ -81,7 +81,7 @@ class Process:
 
     def send(self, **request: Any) -> None:
         """Sends a request without waiting for the answer."""
-        with contextlib.suppress(BrokenPipeError):  # receive() reports it.
+        with contextlib.suppress(BrokenPipeError):  # receive() will report it.
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
 
@@ -111,8 +111,8 @@ class Measurement:
     """A measurement of one library and one case.
 
     Attributes:
-      seconds: median of its turns.
-      peak_bytes: peak memory beyond that after its imports.
+      seconds: median over its turns.
+      peak_bytes: peak memory minus the memory after its imports.
     """
 
     seconds: float
@@ -127,7 +127,7 @@ def take_turns(
     log: Path,
     starts: int = 1,
 ) -> dict[str, Measurement]:
-    """Measurements of a case by all workers, see `turns_of`, by the names of the workers."""
+    """Measurements of a case with all workers, see `turns_of`, by worker name."""
     turns = turns_of(workers, case_for, peers=peers, log=log, starts=starts)
     return {
         name: Measurement(
@@ -145,18 +145,18 @@ def turns_of(
     log: Path,
     starts: int = 1,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Runs a case by all workers in turn, each in a fresh process.
+    """Runs a case with all workers in turn, each in a fresh process.
 
     Args:
-      case_for: what each worker is asked to run.
+      case_for: the case that each worker runs.
       peers: folder of the environments.
-      log: file for what the workers write to standard error.
-      starts: how many times the case is begun with new processes: two processes of one program
-        differ, by where their memory lies.
+      log: file for the workers' standard error.
+      starts: how many times to repeat the case with new processes: two processes of one program
+        differ, for example in memory layout.
 
     Returns:
-      The answers of all turns (workers/protocol.py) by the names of the workers, without those that
-      lack the case or died; a line is printed for each that died.
+      The answers of all turns (workers/protocol.py) by worker name, without workers that lack the
+      case or died; prints a line for each that died.
     """
     turns: dict[Worker, list[dict[str, Any]]] = {worker: [] for worker in workers}
     for _ in range(starts):
@@ -168,7 +168,7 @@ def turns_of(
 def _turns_of_one_start(
     workers: list[Worker], case_for: Callable[[Worker], dict[str, Any]], peers: str, log: Path
 ) -> dict[Worker, list[dict[str, Any]]]:
-    """The answers of the workers that lived to the end, one for each turn."""
+    """The answers, one per turn, of the workers that survived to the end."""
     turns: dict[Process, list[dict[str, Any]]] = {}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
@@ -180,14 +180,14 @@ def _turns_of_one_start(
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)[::-1]  # So that no worker always runs after the same one.
+            ready = list(answers)[::-1]  # Reversed, so that no worker always follows the same one.
             for process, turn in answers.items():
                 turns.setdefault(process, []).append(turn)
     return {process.worker: turns[process] for process in processes if process in ready}
 
 
 def _answering(processes: Iterable[Process], ask: Callable[[Process], Any]) -> dict[Process, Any]:
-    """The processes that answer something other than False, and their answers; asked in turn."""
+    """Calls `ask` for each process in turn; returns the answers other than False, by process."""
     answers = {}
     for process in processes:
         try:

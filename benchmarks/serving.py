@@ -1,18 +1,18 @@
-"""Exported models and Hugging Face's pipelines, on PyTorch and on ONNX Runtime: text in, answer
-out, in one process each.
+"""Compares exported models with Hugging Face's pipelines on PyTorch and on ONNX Runtime: text in,
+answer out, each in one process.
 
     python -m benchmarks.serving --model_dirs=runs/sst2/model,runs/squad/model \
         --texts=glue/SST-2/dev.tsv --squad=squad/dev-v1.1.json --peers=benchmarks/.peers
 
-Each model folder (classification or SQuAD 1.1) is exported for this project, and
-converted for the others, so that all run the same weights. `concurrency` clients send requests of
-`batch` rows, each the next when it has its answer; the libraries take turns
-(make_peer_environments.sh makes their environments). Where it says "batched", requests of several
-clients are merged, in ours by the scheduler of TensorFlow Serving, in the others by a queue that
-does the same, with the values of export/serving/batching.config; --batching=16x1000x2,... tries
-others: the largest batch, the microseconds that it waits, the threads. `ours_over_it` compares
-batched with batched. What is Python in the others' pipelines is in their times, and so is what a
-call from Python costs ours. ONNX Runtime has Optimum's plain file, and one pool of threads.
+Each model folder (classification or SQuAD 1.1) is exported for this project, and converted for the
+others, so that all run the same weights. Each of `concurrency` clients sends requests of `batch`
+rows, one after the other. The libraries take turns (make_peer_environments.sh makes their
+environments). "batched" means that requests of several clients are merged, in ours by the scheduler
+of TensorFlow Serving, in the others by an equivalent queue. Both use the values in
+export/serving/batching.config; --batching=16x1000x2,... tries others: the largest batch, the
+microseconds that it waits, the threads. `ours_over_it` compares batched with batched. Times include
+the Python code of the others' pipelines, and for ours the overhead of calls from Python. ONNX
+Runtime uses Optimum's plain file and one thread pool.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ PEER_LIBRARIES = (
     Worker("Hugging Face pipeline", ("serving_huggingface.py", "torch"), "torch", "other"),
     Worker("ONNX Runtime", ("serving_huggingface.py", "onnx"), "torch", "other"),
 )
-_REQUESTS = 96  # Of one client and turn.
-_REQUESTS_OF_MANY = 12  # Of each of several clients, or of many rows.
+_REQUESTS = 96  # Requests in a turn with one client.
+_REQUESTS_OF_MANY = 12  # Requests per client with several clients or many rows.
 _EXPORT_TASKS = {"classification": "classifier", "span": "question_answering"}  # By model.json's.
 
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """Values of the scheduler that merges requests, see TensorFlow Serving's batching.config.
+    """Settings of the scheduler that merges requests, see TensorFlow Serving's batching.config.
 
     Attributes:
-      max_batch_size: rows in a batch.
+      max_batch_size: most rows in a batch.
       batch_timeout_micros: microseconds that a batch waits for more rows.
-      num_batch_threads: batches that run at a time.
-      max_enqueued_batches: batches that wait; further requests are refused.
+      num_batch_threads: number of batches that run concurrently.
+      max_enqueued_batches: most batches that wait; further requests are refused.
     """
 
     max_batch_size: int
@@ -70,13 +70,13 @@ class Batching:
 
     @classmethod
     def of_config(cls, path: Path) -> Batching:
-        """The values in a file of TensorFlow Serving's format."""
+        """The settings in a file in TensorFlow Serving's format."""
         found = re.findall(r"^(\w+) \{ value: (\d+) \}", path.read_text(), re.MULTILINE)
         return cls(**{name: int(value) for name, value in found})
 
     @classmethod
     def parse(cls, text: str) -> Batching:
-        """The values of "32x2000x4"."""
+        """The settings of "32x2000x4"."""
         if not re.fullmatch(r"\d+x\d+x\d+", text):
             raise UserError(
                 f"--batching={text}: expected the largest batch, microseconds and threads, as in "
@@ -87,11 +87,11 @@ class Batching:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A model folder in the forms of all libraries.
+    """A model folder in the formats of all libraries.
 
     Attributes:
-      name: for the table.
-      case: what workers are told about it, see workers/load.py.
+      name: its name in the table.
+      case: its part of the workers' case, see workers/load.py.
     """
 
     name: str
@@ -99,10 +99,10 @@ class Model:
 
 
 def prepare(model_dir: str, folder: Path) -> Model:
-    """Exports and converts a model folder below `folder`.
+    """Exports and converts a model folder into `folder`.
 
     Raises:
-      UserError: the model is of another kind.
+      UserError: the kind of model is not supported.
     """
     metadata = native.read_metadata(model_dir)
     if metadata["task"] not in _EXPORT_TASKS:
@@ -131,7 +131,7 @@ def prepare(model_dir: str, folder: Path) -> Model:
 
 
 def read_rows(task: str, count: int) -> list[Any]:
-    """`count` rows of the task's file, drawn once; again from the start where it has fewer."""
+    """`count` random rows of the task's file; repeated if it has fewer."""
     if task == "classifier":
         path = FLAGS.texts or _missing("texts", task)
         lines = Path(path).read_text(encoding="utf-8").splitlines()[1:]
@@ -153,12 +153,12 @@ def _missing(flag: str, task: str) -> str:
 def rows_of(
     name: str, batch: int, concurrency: int, turns: dict[str, list[dict[str, Any]]]
 ) -> list[dict[str, object]]:
-    """A row for each library: its latencies, its answers a second, and those of ours over its, of
-    ours with the same batching.
+    """A row per library: its latencies, its answers per second, and the ratio of our answers per
+    second, with the same batching, to its own.
 
     Args:
-      name: of the model.
-      batch: rows of a request.
+      name: name of the model.
+      batch: rows in a request.
       concurrency: number of clients.
       turns: answers of the workers' turns by library.
     """
@@ -195,7 +195,7 @@ def _ours_like(library: str) -> str:
 
 
 def same_answer(answer: str, other: str) -> bool:
-    """Whether two answers are one to SQuAD's metrics: Hugging Face's begin with a space."""
+    """Whether SQuAD's metrics treat two answers as equal: Hugging Face's begin with a space."""
     return normalize_answer(answer) == normalize_answer(other)
 
 
@@ -246,7 +246,7 @@ def main() -> None:
 def measure(
     model: Model, batch: int, clients: int, workers: list[Worker], batched: dict[str, dict]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The turns of all workers with a load, by library; `batched`: see `Batching`, by library."""
+    """The turns of all workers under a load, by library; `batched`: see `Batching`, by library."""
     size = batch * (_REQUESTS if batch == clients == 1 else _REQUESTS_OF_MANY * clients)
     case = {
         **model.case,
@@ -255,7 +255,7 @@ def measure(
         "concurrency": clients,
     }
     return turns_of(
-        # One client's requests have nothing to be merged with.
+        # With one client, there are no requests to merge.
         [worker for worker in workers if clients > 1 or worker.name not in batched],
         lambda worker: {**case, "batching": batched.get(worker.name)},
         peers=FLAGS.peers,
@@ -265,7 +265,7 @@ def measure(
 
 
 def parse_load(text: str) -> tuple[int, int]:
-    """Rows of a request and number of clients, from "32x8"."""
+    """The rows of a request and the number of clients, from "32x8"."""
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*", text):
         raise UserError(f"--loads={text}: expected rows x clients, as in 32x8.")
     batch, clients = text.split("x")

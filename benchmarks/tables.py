@@ -1,4 +1,4 @@
-"""The cases of a benchmark that a flag chooses; its rows, printed, written as CSV and read."""
+"""Selection of a benchmark's cases by a flag; printing, writing and reading its rows as CSV."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from data_pipeline.errors import UserError
 
 T = TypeVar("T")
 CPU_INFO = Path("/proc/cpuinfo")
-# Instructions that decide how fast bfloat16 and float32 products are, as Linux names them.
+# Linux's names of instruction sets that determine the speed of bfloat16 and float32 products.
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
 def chosen(flag: str, pattern: str, named: dict[str, T]) -> dict[str, T]:
-    """The parts of a benchmark whose names match a flag's pattern, in their order.
+    """The parts of a benchmark whose names match a flag's pattern, in their original order.
 
     Args:
-      flag: its name, for messages, for instance "cases".
-      pattern: its value.
+      flag: the flag's name for messages, for example "cases".
+      pattern: the flag's value.
       named: the parts by name.
 
     Raises:
-      UserError: none does, or the pattern is not a regular expression.
+      UserError: no name matches, or the pattern is not a regular expression.
     """
     try:
         found = {name: part for name, part in named.items() if re.search(pattern, name)}
@@ -39,9 +39,9 @@ def chosen(flag: str, pattern: str, named: dict[str, T]) -> dict[str, T]:
 
 
 def processor() -> str:
-    """The processor that figures are of: "AMD EPYC, family 25 model 17, avx512f, 2 cores".
+    """The processor on which it runs: "AMD EPYC, family 25 model 17, avx512f, 2 cores".
 
-    A virtual machine may hide the model's name; family and model number still tell it.
+    A virtual machine may hide the model's name, but family and model number still identify it.
     """
     if not CPU_INFO.exists():
         return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
@@ -54,7 +54,7 @@ def processor() -> str:
 
 
 def print_rows(rows: Sequence[dict[str, object]]) -> None:
-    """A table, under the processor that it is of."""
+    """Prints the processor and a table of rows."""
     print(processor())
     header: dict[str, object] = {name: name for name in rows[0]}
     widths = {name: max(len(str(row[name])) for row in [header, *rows]) for name in header}
@@ -70,7 +70,7 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, object]]) -> None:
-    """Writes rows with a header, and the folder if it does not exist."""
+    """Writes rows with a header; creates the folder if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -1,11 +1,11 @@
-"""Training of ALBERT base: the bare gradient, LAMB, both, the whole loop; recomputed activations.
+"""Training of ALBERT base: gradient only, LAMB only, both, the whole loop, recomputed activations.
 
     python -m benchmarks.training --text=corpus.txt --vocab_file=spiece.model
 
-Every kind is a process of its own, and they take turns, so that other load on the machine falls on
-all alike; medians are compared. Two processes of one program can differ by more than what the loop
-takes: --starts=3 begins every case three times. The records are made of the text. For other
-libraries beside the bare gradient, see benchmarks.encoder --passes=training.
+Every kind is a separate process, and they take turns, so that other load on the machine affects all
+equally; medians are compared. Two processes of one program can differ by more than the cost of the
+loop: --starts=3 repeats every case with three processes. The records are created from the text. To
+compare the gradient with other libraries, see benchmarks.encoder --passes=training.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 CASES = {"8x128": (8, 128), "4x512": (4, 512)}  # Batch, length.
-BATCHES = 105  # All kinds except the loop repeat these.
+BATCHES = 105  # All kinds except the loop cycle through these.
 KINDS = {
     "gradient": "gradient alone",
     "recompute": "gradient, recompute=True",
@@ -39,7 +39,7 @@ WORKERS = [Worker(name, ("ours_training.py", kind), "", "ours") for kind, name i
 
 
 def rows_of(case: str, precision: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
-    """A row for each kind, for the gradient alone, and for the update."""
+    """A row for each kind, with ratios to the gradient alone and to the update."""
     gradient, update = measured[KINDS["gradient"]], measured[KINDS["update"]]
     return [
         {
@@ -57,7 +57,7 @@ def rows_of(case: str, precision: str, measured: dict[str, Measurement]) -> list
 
 
 def _keep_batches(data: str, batch_size: int, path: str) -> None:
-    """Writes the first batches of records, each feature stacked, as NumPy's npz."""
+    """Writes the first batches of records, with each feature stacked, as an npz file."""
     batches = pretraining_dataset(data, batch_size).take(BATCHES).as_numpy_iterator()
     np.savez(path, **tf.nest.map_structure(lambda *each: np.stack(each), *batches))
 

@@ -1,4 +1,4 @@
-"""The demonstration: the whole job on real text, each step an ordinary binary."""
+"""The demonstration: the whole workflow on real text; each step is an ordinary program."""
 
 from data_pipeline.quiet import prepare_if_program
 

@@ -1,8 +1,8 @@
 """Writes the demonstration's text, train.txt and heldout.txt: one sentence per line, a blank line
 between documents.
 
-The text is the reference of the Python language, which every Python has with it for `help("if")`:
-English about one subject, the same wherever the Python is the same. Or it is your own text.
+The text is the Python language reference, which ships with every Python for `help("if")`: English
+about one subject, identical for the same version of Python. Or it is your own text.
 
     python -m demo.make_corpus --output_dir=demo_out/corpus
     python -m demo.make_corpus --output_dir=demo_out/corpus --corpus='my_text/*.txt'
@@ -27,9 +27,9 @@ from data_pipeline.files import atomic_files
 FLAGS = flags.FLAGS
 
 HELDOUT_SHARE = 0.1
-MIN_SENTENCES = 3  # Shorter documents make no pairs of sentences.
+MIN_SENTENCES = 3  # Shorter documents yield no sentence pairs.
 
-# What the reference's pages have besides words, and what stays of it.
+# Markup on the reference's pages -> its replacement.
 MARKUP = (
     (r"^(\* |\d+\. |Note: |Warning: |CPython implementation detail: )", ""),
     (r'"([^"]*)"', r"\1"),  # A literal.
@@ -37,7 +37,7 @@ MARKUP = (
     (r"\s*\[\d+\]", ""),  # A footnote.
 )
 _SENTENCE = re.compile(r"(?:[A-Z]|__).*[.!?]\)?")
-MIN_WORDS, LETTERS = 5, 0.85  # A sentence's words, and the share of letters and spaces in it.
+MIN_WORDS, LETTERS = 5, 0.85  # Minimum words, and minimum share of letters and spaces.
 
 
 def define_flags() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def reference_documents(pages: Mapping[str, str]) -> dict[str, list[str]]:
-    """The sentences of the reference's pages by name; what a page repeats of others is left out."""
+    """The sentences of the reference's pages by name, without repetitions of other pages."""
     documents: dict[str, list[str]] = {}
     seen: set[str] = set()
     for name in sorted(pages):
@@ -75,13 +75,13 @@ def reference_documents(pages: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def prose(page: str) -> list[str]:
-    """The sentences of a page of the reference without markup; code and tables have none.
+    """The sentences of a page of the reference without markup; skips code and tables.
 
     'The "if" statement is *compound* [1].' -> ["The if statement is compound."]
     """
     sentences = []
     for paragraph in re.split(r"\n\s*\n", page):
-        if "|  " in paragraph or "::=" in paragraph:  # A table or a rule of the grammar.
+        if "|  " in paragraph or "::=" in paragraph:  # A table or a grammar rule.
             continue
         text = " ".join(paragraph.split())
         for markup, plain in MARKUP:
@@ -97,8 +97,8 @@ def _is_prose(sentence: str) -> bool:
 
 
 def own_documents(patterns: str) -> dict[str, list[str]]:
-    """The sentences of the user's own files by name of the document, file and number; none is left
-    out. A UserError if there is no such file, or no text in it.
+    """All sentences of the user's own files by document name, which is file and number. Raises
+    UserError if there is no such file, or no text in it.
     """
     documents = {
         f"{path}:{number}": [" ".join(sentence.split()) for sentence in document]
@@ -111,8 +111,8 @@ def own_documents(patterns: str) -> dict[str, list[str]]:
 
 
 def hold_out(documents: Mapping[str, list[str]]) -> tuple[list[list[str]], list[list[str]]]:
-    """The documents to train on, and the documents held out: at most a tenth of the sentences, by
-    name. A UserError if fewer than two documents are long enough.
+    """The training documents and the held-out documents, which have at most a tenth of the
+    sentences; a hash of the name selects them. UserError if fewer than two are long enough.
     """
     names = [name for name, sentences in documents.items() if len(sentences) >= MIN_SENTENCES]
     if len(names) < 2:

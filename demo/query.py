@@ -1,6 +1,6 @@
-"""Asks the exported models in every way, and compares the answers with the Keras models' own.
+"""Queries the exported models in every way, and compares the answers with the Keras models' own.
 
-The ways: HTTP and gRPC of the local server (the calls that TF Serving answers), hub.load and
+The ways: HTTP and gRPC of the local server (the same calls as TF Serving), hub.load and
 hub.KerasLayer.
 
     python -m demo.query --demo_dir=demo_out
@@ -26,7 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # tensorflow_hub imports pkg_resources, which warns of its end.
+    warnings.simplefilter("ignore")  # tensorflow_hub imports pkg_resources, which is deprecated.
     import tensorflow_hub as hub
 
 from albert_tf.checkpoints import native
@@ -43,8 +43,8 @@ FLAGS = flags.FLAGS
 
 TICKETS = Path(__file__).parent / "tickets"
 START_SECONDS = 120
-# REST and gRPC give probabilities, hub.load and hub.KerasLayer an encoder's output, in which Keras
-# itself, with the package's weights, is 2e-5 from what float64 gives.
+# REST and gRPC return probabilities; hub.load and hub.KerasLayer return an encoder's output, where
+# Keras itself, with the shipped weights, differs from float64 by 2e-5.
 TOLERANCES = {"REST": 1e-5, "gRPC": 1e-5, "hub.load": 1e-4, "hub.KerasLayer": 1e-4}
 CLOZE = ["The value of the [MASK] is true.", "An exception is [MASK] by the statement."]
 
@@ -56,7 +56,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Prints answers and differences, and writes answers.json; fails when a difference is large."""
+    """Prints answers and differences, and writes answers.json; fails if a difference is large."""
     out = Path(FLAGS.demo_dir)
     examples = read_tsv(str(TICKETS / "dev.tsv")).examples[:16]
     texts = [example.text_a for example in examples]
@@ -79,7 +79,7 @@ def main() -> None:
     too_far = [
         f"{way} by {difference:.1e}, more than {TOLERANCES[way]:.0e}"
         for way, difference in differences.items()
-        if not difference <= TOLERANCES[way]  # Not `>`: the difference may be NaN.
+        if not difference <= TOLERANCES[way]  # Not `>`: the difference can be NaN.
     ]
     if too_far:
         raise UserError(f"answers differ from Keras: {', '.join(too_far)}.")
@@ -87,7 +87,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
-    """A context in which export.server runs on free ports; its value are the addresses."""
+    """A context in which export.server runs on free ports; its value is the addresses."""
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "export.server", "--rest_port=0", "--grpc_port=0"]
@@ -106,20 +106,20 @@ def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
 
 
 def keras_inputs(model_dir: Path, examples: list[TextExample]) -> dict[str, np.ndarray]:
-    """Examples as the model's Python tokenizer encodes them."""
+    """Examples encoded by the model's Python tokenizer."""
     tokenizer = load_tokenizer(str(model_dir / file_names.SENTENCEPIECE))
     length = native.read_metadata(str(model_dir))["max_seq_length"]
     return encode_texts(examples, tokenizer, length).inputs()
 
 
 def keras_probabilities(model_dir: Path, examples: list[TextExample]) -> np.ndarray:
-    """Probabilities float32 [B, C] of the model in Keras."""
+    """Probabilities float32 [B, C] of the Keras model."""
     logits = native.load_model(str(model_dir))(keras_inputs(model_dir, examples))
     return tf.nn.softmax(logits).numpy()
 
 
 def hub_differences(out: Path, examples: list[TextExample]) -> dict[str, float]:
-    """Differences of the encoder loaded by TF Hub, as a function and as a trainable Keras layer."""
+    """Differences of the encoder from TF Hub, as a function and as a trainable Keras layer."""
     folder = out / "saved_models" / "encoder"
     path = str(folder / str(existing_versions(str(folder))[-1]))
     model_dir = out / "pretraining" / "model"

@@ -1,4 +1,4 @@
-"""What the demonstration made: a table of its steps, a table of the classifiers, and their curves.
+"""Reports the demonstration's results: a table of steps, a table of classifiers, and their curves.
 
 python -m demo.report --demo_dir=demo_out
 """
@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 
 TICKETS = Path(__file__).parent / "tickets"
 STARTS = {"classifier": "from the weights", "classifier_from_scratch": "from scratch"}
-# What the parts of words tell by themselves. Both were chosen by cross-validation on train.tsv.
+# Baselines with bags of words or characters. Both were chosen by cross-validation on train.tsv.
 BAGS = {
     "words": {"token_pattern": r"\w+"},
     "character 2-5-grams": {"analyzer": "char", "ngram_range": (2, 5)},
@@ -50,8 +50,8 @@ def main() -> None:
 
 
 def print_steps(out: Path) -> None:
-    """The steps with their seconds and what came out."""
-    # Name, prefixes of its notes in OUTPUT/finished, and what came out.
+    """Prints the steps with their seconds and results."""
+    # Name, prefixes of its notes in OUTPUT/finished, and result.
     steps = (
         ("text", ("corpus",), corpus(out)),
         ("records", ("records",), records(out)),
@@ -64,7 +64,7 @@ def print_steps(out: Path) -> None:
     print(f"\n{'step':<13} {'seconds':>7}  result")
     for name, prefixes, result in steps:
         notes = [note for note in (out / "finished").iterdir() if note.name.startswith(prefixes)]
-        # scripts/speedrun.sh writes the command, then its seconds.
+        # scripts/speedrun.sh writes the command, then its duration in seconds.
         seconds = sum(int(note.read_text().splitlines()[1]) for note in notes)
         total += seconds
         print(f"{name:<13} {seconds:7}  {result}")
@@ -86,7 +86,7 @@ def records(out: Path) -> str:
 
 
 def pretraining(out: Path) -> str:
-    """Held-out words before and after."""
+    """Held-out masked-LM figures before and after training."""
     rows = read_metrics(str(out / "pretraining" / METRICS_FILE))
     before, *_, after = [row for row in rows if row["split"] == "eval"]
     loss, accuracy = (
@@ -97,7 +97,7 @@ def pretraining(out: Path) -> str:
 
 
 def exports(out: Path) -> str:
-    """Names and size of the exported models."""
+    """Names and sizes of the exported models."""
     folder = out / "saved_models"
     names = sorted(path.name for path in folder.iterdir() if path.is_dir())
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -111,8 +111,8 @@ def answers(out: Path) -> str:
 
 
 def accuracies(out: Path, tickets: Path) -> dict[str, str]:
-    """Accuracies on dev.tsv, as text by name: of the network from both starts, of logistic
-    regression on words and on character n-grams, and of always the most frequent label.
+    """Accuracies on dev.tsv, as text by name: the network from both starts, logistic regression on
+    words and on character n-grams, and always predicting the most frequent label.
     """
     found = {}
     for folder, name in STARTS.items():
@@ -133,14 +133,14 @@ def accuracies(out: Path, tickets: Path) -> dict[str, str]:
 
 
 def print_accuracies(found: dict[str, str]) -> None:
-    """The table of `accuracies`."""
+    """Prints the table of `accuracies`."""
     print("\nintent of a message (dev.tsv of demo/tickets): accuracy")
     for name, accuracy in found.items():
         print(f"  {name:<20} {accuracy}")
 
 
 def plot(out: Path) -> None:
-    """Writes curves.png: the words of the text, and the intents from both starts."""
+    """Writes curves.png: masked LM on the text, and the intents from both starts."""
     figure = Figure(figsize=(13, 4), layout="constrained")
     first, second, third = figure.subplots(1, 3)
     rows = read_metrics(str(out / "pretraining" / METRICS_FILE))
@@ -151,7 +151,7 @@ def plot(out: Path) -> None:
         label: str | None = name
         for run in sorted((out / folder).glob("seed-*")):
             _draw(third, read_metrics(str(run / METRICS_FILE)), "accuracy", label, color)
-            label = None  # Once in the legend.
+            label = None  # So that it is in the legend only once.
     third.set_title("fine-tuning: accuracy, each seed")
     for axes in figure.axes:
         axes.set_xlabel("step")
@@ -164,7 +164,7 @@ def plot(out: Path) -> None:
 def _draw(
     axes: Axes, rows: list[dict[str, str]], metric: str, label: str | None, color: str
 ) -> None:
-    """Draws a metric over the steps, for training and held-out data; None: not in the legend."""
+    """Plots a metric against steps, for training and held-out data; None: not in the legend."""
     for split, style in (("train", "-"), ("eval", "o--")):
         points = [
             (int(row["step"]), float(row[metric]))
@@ -173,7 +173,7 @@ def _draw(
         ]
         points = [point for point in points if math.isfinite(point[1])]
         if points:
-            # Matplotlib leaves labels that begin with an underscore out of a legend.
+            # Matplotlib omits labels that begin with an underscore from the legend.
             name = "_" if label is None else f"{label} {split}".strip()
             axes.plot(*zip(*points), style, color=color, label=name, linewidth=1.1, markersize=4)
 

@@ -1,4 +1,4 @@
-"""What was tried, and measured once: kept to be repeated, not installed with the packages."""
+"""Experiments that were run once, kept so that they can be repeated; pip does not install them."""
 
 from data_pipeline.quiet import prepare_if_program
 

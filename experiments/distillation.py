@@ -1,9 +1,9 @@
-"""An ensemble distilled into one model, and four layers into fewer, beside plain fine-tuning.
+"""Distills an ensemble into one model, and four layers into fewer; compares with fine-tuning.
 
     python -m experiments.distillation --data_dir=glue --output_dir=work/distilled --tasks=mrpc
 
-Runs that --rows has, of the same weights and epochs, are skipped, so that the table grows over many
-sittings. The score is the last model's on dev, by which nothing was chosen.
+Runs with the same weights and epochs that are already in --rows are skipped, so the table can be
+built over several calls. The score is the last model's on dev, which was not used for selection.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Cell(NamedTuple):
     """A row of the table.
 
     Attributes:
-      layers: of the student, which begins with the weights of MODEL.
+      layers: number of layers of the student, which starts from the weights of MODEL.
       terms: --distillation; "": plain fine-tuning.
-      against: the plain cell that it is compared with.
-      of_one: the teacher is the plain run with the same seed, not the answers of all of them.
+      against: the plain cell to compare with.
+      of_one: the teacher is the plain run with the same seed, instead of the outputs of all runs.
     """
 
     layers: int
@@ -92,14 +92,14 @@ def main() -> None:
 
 
 def run(task: str, name: str, seed: int) -> float:
-    """Makes one run; its score."""
+    """Runs one cell with one seed; returns its score."""
     cell, folder = CELLS[name], run_path(task, name, seed)
     data = sst2_beginning() if task == "sst-2" else FLAGS.data_dir
     common = [f"--task={task}", f"--data_dir={data}", f"--output_dir={folder}"]
     training = [f"--init_checkpoint={MODEL}", f"--seed={seed}", "--learning_rate=1e-4"]
     training += [f"--num_train_epochs={FLAGS.epochs}", "--precision=mixed_bfloat16"]
     source = locate(MODEL).config()
-    if cell.layers != source.num_hidden_layers:  # Shared: the same layer, applied less often.
+    if cell.layers != source.num_hidden_layers:  # The shared layer is applied fewer times.
         config = folder.with_suffix(".json")
         config.parent.mkdir(parents=True, exist_ok=True)
         source.replace(num_hidden_layers=cell.layers).to_json_file(str(config))
@@ -110,7 +110,7 @@ def run(task: str, name: str, seed: int) -> float:
         named = teachers if cell.of_one else [f"{each}/outputs" for each in teachers]
         training += [f"--teacher={','.join(named)}", f"--distillation={cell.terms}"]
     run_program("albert_tf.run_finetuning", *common, *training)
-    if name == "plain":  # Answers for the ensemble.
+    if name == "plain":  # Store outputs for the ensemble.
         run_program("albert_tf.run_finetuning", *common, "--mode=predict", "--splits=train")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))["results"][0]
@@ -118,7 +118,7 @@ def run(task: str, name: str, seed: int) -> float:
 
 
 def teacher(task: str, seed: int) -> Path:
-    """The folder of a plain run, which is made if it has not answered its training examples."""
+    """The folder of a plain run; trains it first if its outputs on the training set are missing."""
     folder = run_path(task, "plain", seed)
     if not Path(outputs_path(str(folder), "train", "best")).exists():
         run(task, "plain", seed)
@@ -131,7 +131,7 @@ def run_path(task: str, name: str, seed: int) -> Path:
 
 
 def sst2_beginning() -> Path:
-    """A root of GLUE with the first examples of SST-2."""
+    """A GLUE data folder with only the first examples of SST-2."""
     root = Path(FLAGS.output_dir) / "data"
     folder, source = root / "SST-2", Path(FLAGS.data_dir) / "SST-2"
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def sst2_beginning() -> Path:
 
 
 def table_rows(rows: list[dict[str, str]]) -> Iterator[dict[str, str]]:
-    """Medians, and the mean of paired differences from the plain cell with its 95 % interval."""
+    """Medians, and mean paired differences from the plain cell with 95 % intervals."""
     scores: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         of_cell = scores.setdefault((row["task"], row["cell"]), {})

@@ -1,10 +1,10 @@
-"""What each layer does to its input: the paper's figure of distances and angles (section 3.1).
+"""How much each layer changes its input: the paper's figure of distances and angles (section 3.1).
 
     python -m experiments.layer_similarity --model=albert-small-en --model=runs/unshared \
         --text=heldout.jsonl --output_dir=layers
 
-A stack whose layers share all weights goes on to --iterations times its depth. The last panel says
-whether models find a word that stands earlier in a text (copy_probe).
+A stack whose layers share all weights is applied for --iterations times its depth. The last panel
+shows whether models can copy a word from earlier in a text (copy_probe).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from experiments.copy_probe import DISTANCES, probe
 
 FLAGS = flags.FLAGS
 Row: TypeAlias = dict[str, Any]
-_BATCH = 16  # Texts: the outputs of all layers are in memory.
+_BATCH = 16  # Texts per batch; small, because the outputs of all layers are kept in memory.
 PANELS = {
     "distance": "distance of a layer's output from its input",
     "relative distance": "distance as a share of the input's norm",
     "angle": "angle between output and input (degrees)",
 }
-STYLES = {True: "o-", False: "s:"}  # Of copies after the same word, and of others.
+STYLES = {True: "o-", False: "s:"}  # Line styles: copies after the same word, and others.
 
 
 def define_flags() -> None:
@@ -71,8 +71,8 @@ def main() -> None:
 
 
 def measure(name: str, texts: list[TextExample]) -> list[Row]:
-    """Rows for each measure and layer of a model, mean and percentiles over the tokens of texts;
-    `depth` is the number of layers that it was trained with.
+    """Rows for each measure and layer of a model: mean and percentiles over the tokens of texts.
+    `depth` is the number of layers with which it was trained.
     """
     config = locate(name).config()
     if FLAGS.max_seq_length > (most := config.max_position_embeddings):
@@ -98,8 +98,8 @@ def measure(name: str, texts: list[TextExample]) -> list[Row]:
 
 
 def hidden_states(encoder: AlbertEncoder, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    """What enters the first layer, the projected embedding, and what leaves each layer, at the T
-    real tokens: float32 [1 + layers, T, H].
+    """The input of the first layer (the projected embedding) and the output of each layer, for the
+    T real tokens: float32 [1 + layers, T, H].
     """
     with watched(encoder) as states:
         encoder(inputs)
@@ -107,7 +107,7 @@ def hidden_states(encoder: AlbertEncoder, inputs: dict[str, np.ndarray]) -> np.n
 
 
 def changes(states: np.ndarray) -> dict[str, np.ndarray]:
-    """States as `hidden_states` gives them -> measures of each layer's change, [layers, T]."""
+    """Result of `hidden_states` -> measures of the change in each layer, [layers, T]."""
     norms = np.linalg.norm(states, axis=-1)
     distance = np.linalg.norm(np.diff(states, axis=0), axis=-1)
     cosine = (states[1:] * states[:-1]).sum(axis=-1) / (norms[1:] * norms[:-1])
@@ -148,7 +148,7 @@ def draw_layers(axes: Any, rows: list[Row], color: str) -> None:
 
 
 def draw_copies(axes: Any, rows: list[Row], color: str) -> None:
-    """Shares of the words that a model finds: after the same word, and the others' mean."""
+    """The share of words that a model copies: after the same word, and the mean of the others."""
     for is_same, style in STYLES.items():
         shares: dict[int, list[float]] = {distance: [] for distance in DISTANCES}
         for row in rows:

@@ -1,14 +1,13 @@
-"""A tiny model learns 64 real examples of every task by heart; shuffled labels teach it nothing.
+"""Overfits a tiny model to 64 real examples of every task, and as a control to shuffled labels.
 
     python -m experiments.overfit --data_dir=data --vocab_file=spiece.model --output=overfit
 
-Each task is trained from real files by its own command. A second command, a process of its own,
-predicts the same examples in another order, and scikit-learn, scipy and the workers' own F1 of
-SQuAD score the files that it writes; nothing of this project takes part. The same is done again
-with shuffled labels, and scored by the right ones. --data_dir has the folders glue, squad, race,
-superglue, sick and wnut17; a task whose files are not there is left out. AX, which has nothing to
-be trained on, is answered by the models of MNLI, which are in --output from the same command or
-an earlier one.
+Each task is trained on real files by a command of its own. A second command, in another process,
+predicts the same examples in another order. scikit-learn, scipy and the workers' own SQuAD F1 score
+the files that it writes, without any code of this project. The same is repeated with shuffled
+labels, and scored against the true ones. --data_dir has the folders glue, squad, race, superglue,
+sick and wnut17; a task without files is left out. AX, which has no training set, is predicted by
+the MNLI models, which must be in --output from the same or an earlier command.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def predicted(real: RealTask, run: Path) -> list[Any]:
 
 
 def score(real: RealTask, right: list[Any], answers: list[Any]) -> float:
-    """The score of answers, as a share of 1."""
+    """The score of answers, where 1 is perfect."""
     if len(right) != len(answers):
         raise ValueError(f"{real.task}: {len(answers)} answers to {len(right)} examples")
     if real.score == "f1":
@@ -87,7 +86,7 @@ def score(real: RealTask, right: list[Any], answers: list[Any]) -> float:
 
 
 def by_chance(real: RealTask, right: list[Any]) -> float | None:
-    """The score to be expected of the right labels in a random order; None: of spans and tags."""
+    """The expected score of the true labels in random order; None for spans and tags."""
     if real.score in ("f1", "tags"):
         return None
     if real.score != "accuracy":
@@ -96,7 +95,7 @@ def by_chance(real: RealTask, right: list[Any]) -> float | None:
 
 
 def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> float:
-    """Trains, predicts in another process and another order, and scores."""
+    """Trains, predicts in another process and in another order, and returns the score."""
     ending = "-shuffled" if shuffle else ""
     folder = output / f"{real.task}{ending}"
     run = output / f"{real.trained_by or real.task}{ending}" / "run"
@@ -114,7 +113,7 @@ def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> flo
             f"run --tasks={real.trained_by} into this --output first."
         )
     for path in (run / "predictions").iterdir():
-        path.unlink()  # Those of the training's own evaluation.
+        path.unlink()  # Predictions from the evaluation during training.
     split = real.dev_splits[0] if real.copy else "predict"
     asked = write_splits(real, folder / "predict", {split: other})
     splits = [f"--splits={split}"] if real.copy else []
@@ -127,7 +126,7 @@ def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> flo
 
 
 def train(real: RealTask, records: list[Record], config_file: Path, folder: Path) -> None:
-    """Trains a tiny model from scratch on records, which are its dev set, too; into folder/run."""
+    """Trains a tiny model from scratch in folder/run, with records as training and dev set."""
     splits = {"train": records, **dict.fromkeys(real.dev_splits, records)}
     given = write_splits(real, folder / "train", splits)
     run_program(
@@ -136,19 +135,19 @@ def train(real: RealTask, records: list[Record], config_file: Path, folder: Path
         *(f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
         *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
         *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
-        "--fast=off",  # Compiling takes longer than such a model trains.
+        "--fast=off",  # Compiling would take longer than training such a model.
         log=folder / "log",
     )
 
 
 def task_flags(real: RealTask, run: Path) -> list[str]:
-    """Flags of all commands about a task."""
+    """Flags for all commands of a task."""
     own = [*_OWN_FLAGS.get(real.task, []), f"--max_seq_length={real.max_seq_length}"]
     return [f"--task={real.task}", *own, f"--output_dir={run}"]
 
 
 def new_row(real: RealTask) -> dict[str, object]:
-    """The row of a task before it has been learned."""
+    """The row of a task before training."""
     records = records_of(real, Path(FLAGS.data_dir), FLAGS.examples)
     chance = by_chance(real, real.labels.values(records))
     return {
@@ -185,7 +184,7 @@ def main() -> None:
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=256,
-        initializer_range=0.1,  # Learns in fewer updates than 0.02 does.
+        initializer_range=0.1,  # Learns in fewer updates than with 0.02.
     )
     config_file = output / "albert_config.json"
     config.to_json_file(str(config_file))
@@ -199,7 +198,7 @@ def main() -> None:
         for task, row in rows.items():
             row[column] = round(learn(REAL_TASKS[task], shuffle, config_file, output), 3)
             print(f"{task}, {column}: {row[column]}", flush=True)
-            write_csv(output / "overfit.csv", list(rows.values()))  # A run may be ended early.
+            write_csv(output / "overfit.csv", list(rows.values()))  # In case of an interruption.
     print_rows(list(rows.values()))
     print(f"Wrote {output}/overfit.csv")
 

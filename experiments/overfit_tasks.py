@@ -1,4 +1,4 @@
-"""Where the real examples of each fine-tuning task are, and how labels stand in their files."""
+"""The locations of real examples for each fine-tuning task, and the form of their labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.finetuning_files import Layout, Lines, Race, Record, Sentences, 
 
 
 class Labels(abc.ABC):
-    """How the labels of examples stand in records."""
+    """Reads and shuffles the labels of examples in records."""
 
     @abc.abstractmethod
     def values(self, records: Sequence[Record]) -> list[Any]:
@@ -22,11 +22,11 @@ class Labels(abc.ABC):
 
     @abc.abstractmethod
     def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
-        """The records with wrong labels: each other's, unless those mean nothing there."""
+        """The records with shuffled labels, or wrong ones if labels of others have no meaning."""
 
 
 class PlainLabels(Labels):
-    """Labels that mean the same in every record, so that records can take each other's."""
+    """Labels with the same meaning in every record, so that records can exchange them."""
 
     @abc.abstractmethod
     def replace(self, records: Sequence[Record], values: Sequence[Any]) -> list[Record]:
@@ -57,7 +57,7 @@ class Column(PlainLabels):
 
 @dataclasses.dataclass(frozen=True)
 class Field(PlainLabels):
-    """A field of JSON lines; `names` are those by which predictions call its values."""
+    """A field of JSON lines; `names` are the names of its values in predictions."""
 
     name: str
     names: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Field(PlainLabels):
 
 
 class Tags(PlainLabels):
-    """The last column of each word in CoNLL: each word has a label."""
+    """The last column of each word in CoNLL; every word has a label."""
 
     def values(self, records: Sequence[list[str]]) -> list[str]:
         return [line.split("\t")[-1] for words in records for line in words]
@@ -102,9 +102,9 @@ class Letters(PlainLabels):
 
 
 class Spans(Labels):
-    """SQuAD: the texts of the answers to each question; none: it has none.
+    """SQuAD: the texts of the answers to each question; empty if it has none.
 
-    Answers of another context mean nothing, so shuffling takes any word of the right context.
+    An answer is meaningless in another context, so shuffling takes a random word of the context.
     """
 
     def values(self, records: Sequence[dict]) -> list[list[str]]:
@@ -148,18 +148,18 @@ class RealTask:
 
     Attributes:
       task: as --task has it.
-      layout: of its files.
-      labels: how labels stand in them.
-      source: file or folder, below --data_dir.
+      layout: the layout of its files.
+      labels: the form of its labels.
+      source: file or folder below --data_dir.
       copy: the file that the task's program reads, with {split}; "": given by --train_file.
       max_seq_length: S.
-      score: "accuracy", "matthews", "pearson", "f1": of SQuAD's answers,
-        "tags": F1 of the words' tags other than O.
-      note: what differs from the official training set.
-      read_with: layout of the source; None: the same as of the copy.
+      score: "accuracy", "matthews", "pearson", "f1" (of SQuAD's answers) or
+        "tags" (F1 of tags other than O).
+      note: differences from the official training set.
+      read_with: layout of the source; None: the same as `layout`.
       dev_splits: names of the files to evaluate.
-      choose: which records, and in which form; None: all as they are.
-      trained_by: the task whose model answers; "": this one.
+      choose: selects and converts records; None: all, unchanged.
+      trained_by: the task whose model predicts; "": this one.
     """
 
     task: str
@@ -177,7 +177,7 @@ class RealTask:
 
 
 def _columns(*numbers: int) -> Callable[[list[str]], list[str]]:
-    """Some columns of TSV, without rows that lack one of them."""
+    """Selects columns of TSV, and drops rows that lack one of them."""
 
     def choose(lines: list[str]) -> list[str]:
         rows = [line.rstrip("\r").split("\t") for line in lines]
@@ -189,12 +189,12 @@ def _columns(*numbers: int) -> Callable[[list[str]], list[str]]:
 
 
 def _impossible_first(paragraphs: list[dict]) -> list[dict]:
-    """Paragraphs with questions that have no answer come first: they are few in a beginning."""
+    """Moves paragraphs with unanswerable questions to the front: they are rare among the first."""
     return sorted(paragraphs, key=lambda p: not any(q["is_impossible"] for q in p["qas"]))
 
 
 def _high_last(passages: list[dict]) -> list[dict]:
-    """The order in which RACE is read and predicted."""
+    """Sorts passages in the order in which RACE is read and predicted."""
     return sorted(passages, key=lambda passage: passage["level"] == "high")
 
 

@@ -1,12 +1,12 @@
-"""What leaves the plateau of ALBERT's pre-training, in equal time: one run of each idea.
+"""Compares ideas for leaving the plateau of ALBERT's pre-training, one run each, in equal time.
 
     python -m experiments.plateau --train_data=records/train --short_train_data=records/train_32 \
         --eval_data=records/heldout
 
-Every trial is one or two commands of run_pretraining, with the shape of `albert-small`
-(docs/training.md, "The plateau"). What --work_dir has already is not made again, so that cores can
-share the trials: `taskset -c 0` with some of --trials, `taskset -c 1` with others once the folder
-`starts` is there, and at the end all of them for the table.
+Every trial is one or two commands of run_pretraining, with the architecture of `albert-small`
+(docs/training.md, "The plateau"). Results in --work_dir are reused, so that cores can share the
+trials: run `taskset -c 0` with some of --trials, `taskset -c 1` with others once the folder
+`starts` exists, and finally all of them for the table.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from experiments.plateau_starts import write_parts
 from experiments.programs import run_program
 
 FLAGS = flags.FLAGS
-Curve: TypeAlias = list[dict[str, float]]  # An evaluation each.
-INFORMED = "informed"  # The start of make_starting_weights.
-_EVALUATIONS = 8  # Of a trial, shared by its stages.
+Curve: TypeAlias = list[dict[str, float]]  # One entry per evaluation.
+INFORMED = "informed"  # The weights from make_starting_weights.
+_EVALUATIONS = 8  # Per trial, divided among its stages.
 _SHORT, _LONG = 32, 128  # Tokens in a sequence.
-_COLORS = 7  # Of lines; then they are dashed.
+_COLORS = 7  # Further lines repeat the colors, dashed.
 _FIGURES = ("masked_lm_loss", "masked_lm_accuracy")
 
 
@@ -40,12 +40,12 @@ class Stage:
     """A run of run_pretraining.
 
     Attributes:
-      steps: its updates.
+      steps: number of updates.
       batch: sequences in a batch.
-      layers: of the model.
+      layers: number of layers of the model.
       length: tokens in a sequence.
-      warmup: updates in which the rate grows.
-      decays: the rate falls to 0 at the end of the stage.
+      warmup: number of warm-up updates.
+      decays: whether the learning rate decays to 0 at the end of the stage.
     """
 
     steps: int
@@ -57,20 +57,20 @@ class Stage:
 
     @property
     def tokens(self) -> int:
-        """Tokens of an update."""
+        """The number of tokens in an update."""
         return self.batch * self.length
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """An idea.
+    """An idea to try.
 
     Attributes:
-      name: for --trials, and of its folders.
-      text: in the table.
+      name: its name in --trials and of its folders.
+      text: its description in the table.
       start: starting weights, INFORMED or one of plateau_starts.PARTS; "" for random ones.
-      stages: that follow each other.
-      extra: flags of run_pretraining.
+      stages: its stages, in order.
+      extra: additional flags of run_pretraining.
     """
 
     name: str
@@ -81,8 +81,8 @@ class Trial:
 
 
 def _two_stages(steps: int, **changed: int) -> tuple[Stage, Stage]:
-    """A first stage of about half of the time at the full rate, then half of the updates that the
-    trials of one stage have.
+    """A first stage at the constant full rate for about half of the time, then half as many updates
+    as one-stage trials have.
     """
     return Stage(steps, decays=False, **changed), Stage(400, warmup=50)
 
@@ -136,8 +136,8 @@ def main() -> None:
 
 
 def write_starts(folder: Path) -> None:
-    """Writes a folder with a model folder for each start that a trial names."""
-    new = folder.with_name(f"{folder.name}.new")  # Until all are there.
+    """Writes a folder with one model folder for each start that a trial names."""
+    new = folder.with_name(f"{folder.name}.new")  # Renamed when it is complete.
     run_program(
         "albert_tf.make_starting_weights",
         *("--preset=albert-small", f"--train_data={FLAGS.train_data}"),
@@ -148,7 +148,7 @@ def write_starts(folder: Path) -> None:
 
 
 def train(trial: Trial, work: Path) -> Curve:
-    """Runs the stages that --work_dir does not have; returns the trial's curve."""
+    """Runs the stages that are missing in --work_dir; returns the trial's curve."""
     init = work / "starts" / trial.start if trial.start else None
     config = native.read_config(str(work / "starts" / INFORMED))
     folders = []
@@ -180,11 +180,11 @@ def flags_of(stage: Stage) -> list[str]:
 
 
 def curve(stages: Sequence[Stage], folders: Sequence[Path]) -> Curve:
-    """The evaluations of the runs of a trial, over the minutes that its updates took (tokens by the
-    median of tokens a second; evaluations and the start of the programs are left out).
+    """The evaluations of a trial's runs, with the minutes that its updates took (tokens divided by
+    the median tokens per second, without evaluations and the start of the programs).
     """
     points: Curve = []
-    tokens, minutes = 0, 0.0  # Before the stage.
+    tokens, minutes = 0, 0.0  # Totals of the stages before.
     for number, (stage, folder) in enumerate(zip(stages, folders), 1):
         rows = read_metrics(str(folder / METRICS_FILE))
         speed = statistics.median(
@@ -208,7 +208,7 @@ def curve(stages: Sequence[Stage], folders: Sequence[Path]) -> Curve:
 
 
 def quarters(points: Curve) -> dict[str, str]:
-    """The row of a trial: losses of the evaluations nearest to the quarters of its time."""
+    """The row of a trial: the losses of the evaluations closest to each quarter of its time."""
     last = points[-1]
     row = {"minutes": f"{last['minutes']:.1f}", "tokens": f"{last['tokens'] / 1e6:.1f} million"}
     for quarter in (0.25, 0.5, 0.75, 1):
@@ -219,7 +219,7 @@ def quarters(points: Curve) -> dict[str, str]:
 
 
 def plot(curves: dict[str, Curve], path: Path) -> None:
-    """Draws the losses over the minutes."""
+    """Plots the losses against the minutes."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     for number, (name, points) in enumerate(curves.items()):

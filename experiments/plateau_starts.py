@@ -1,4 +1,4 @@
-"""Starting weights of the plateau's trials: parts of make_starting_weights', and random ones."""
+"""Starting weights for the plateau's trials: parts of make_starting_weights', or random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from albert_tf.starting_weights.informed import position_size
 
 
 def write_parts(informed: Path) -> None:
-    """Writes the model folders of PARTS next to the one of make_starting_weights, each of random
+    """Writes the model folders of PARTS next to the one of make_starting_weights; each has random
     weights with one change.
     """
     whole = native.load_model(str(informed))
@@ -29,7 +29,7 @@ def write_parts(informed: Path) -> None:
 
 
 def take_words(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
-    """Word vectors, but random positions and heads."""
+    """Takes the word vectors, but leaves positions and heads random."""
     ours, theirs = model.encoder.embeddings, whole.encoder.embeddings
     size = position_size(whole.config.embedding_size, whole.config.head_size)
     table = theirs.word_embeddings.numpy()  # [V, E]
@@ -39,7 +39,7 @@ def take_words(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
 
 
 def take_positions(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
-    """Positions and the heads that read them, but random words."""
+    """Takes the positions and the attention heads that read them, but leaves words random."""
     ours, theirs = model.encoder.embeddings, whole.encoder.embeddings
     size = position_size(whole.config.embedding_size, whole.config.head_size)
     table = ours.word_embeddings.numpy()  # [V, E]
@@ -54,19 +54,19 @@ def take_positions(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
 
 
 def _take_rest(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
-    """What both parts need: the projection, which keeps them apart, and the words' frequencies."""
+    """Takes what both parts need: the projection, which separates them, and word frequencies."""
     _projection(model).kernel.assign(_projection(whole).kernel)
     model.masked_lm.output_bias.assign(whole.masked_lm.output_bias)
 
 
 def _projection(model: AlbertPretrainer) -> keras.layers.Dense:
     projection = model.encoder.embeddings.projection
-    assert projection  # In the shape of the trials E < H.
+    assert projection  # The trials' architecture has E < H.
     return projection
 
 
 def enlarge_projection(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
-    """Random numbers of a size for which what comes out has variance 1, as what goes in has."""
+    """Scales the random projection so that its outputs have variance 1, like its inputs."""
     kernel = _projection(model).kernel
     kernel.assign(kernel / (np.std(kernel.numpy()) * np.sqrt(whole.config.embedding_size)))
 

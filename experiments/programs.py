@@ -1,4 +1,4 @@
-"""Programs of this project, run one after the other by an experiment."""
+"""Runs programs of this project in experiments, one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from data_pipeline.errors import UserError
 
 
 def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
-    """Runs a program to its end; its messages are on the screen, or added to a file.
+    """Runs a program to its end; its messages go to the screen, or are appended to a file.
 
     Raises:
       UserError: it failed.
@@ -40,11 +40,11 @@ def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
 
 
 def spent(began: float) -> dict[str, str]:
-    """Columns of a finished run that began at a time.monotonic(): its minutes and the commit."""
+    """Columns for a finished run: minutes since `began` (a time.monotonic()), and the commit."""
     minutes = f"{(time.monotonic() - began) / 60:.1f}"
     return {"minutes": minutes, "commit": run_folder.environment().get("git_revision", "")[:12]}
 
 
 def shown(module: str, *arguments: str) -> str:
-    """A program with its flags as a line of a shell."""
+    """A program with its flags as a shell command."""
     return f"python -m {shlex.join((module, *arguments))}"

@@ -1,4 +1,4 @@
-"""Tables of experiments: CSV files that grow by a row for each run, and Markdown in documents."""
+"""Tables of experiments: CSV files with one row per run, and Markdown tables in documents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from data_pipeline.errors import UserError
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, none if it does not exist."""
+    """The rows of a CSV file; empty if it does not exist."""
     return read_csv(path) if path.exists() else []
 
 
 def append_row(path: Path, row: Mapping[str, object]) -> None:
-    """Adds a row to a CSV file, whose header has the names of the first one."""
+    """Appends a row to a CSV file; the first row determines the header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(path)
     with open(path, "a", newline="", encoding="utf-8") as file:
@@ -28,14 +28,14 @@ def append_row(path: Path, row: Mapping[str, object]) -> None:
 
 
 def markdown_table(rows: Sequence[dict[str, str]]) -> str:
-    """Rows of one kind as a table, their keys as its head; all but the first column are numbers."""
+    """Rows as a Markdown table with their keys as header; all but the first column are numbers."""
     names = list(rows[0])
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *(list(row.values()) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def replace_table(document: Path, name: str, table: str) -> None:
-    """Puts a table between its marks, <!-- table: NAME --> and <!-- end of table -->."""
+    """Writes a table between its marks, <!-- table: NAME --> and <!-- end of table -->."""
     text = document.read_text(encoding="utf-8")
     begin, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

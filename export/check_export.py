@@ -1,6 +1,6 @@
-"""Loads SavedModels and compares their answers with expected ones: what runs in `FreshProcess`.
+"""Loads SavedModels and compares their answers with the expected ones; runs in `FreshProcess`.
 
-It reads a pickled request for each SavedModel from stdin, and writes a line of JSON with the
+Reads a pickled request for each SavedModel from stdin, and writes one line of JSON with the
 findings.
 """
 
@@ -52,11 +52,11 @@ def _describe_tensor(spec: tf.TensorSpec) -> str:
 
 
 def reply(directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
-    """The findings about a SavedModel that is sent all probes and its warm-up requests, or an
-    `error`, what is wrong with it.
+    """Sends all probes and the warm-up requests to a SavedModel. Returns the findings, or an
+    `error` that says what is wrong.
 
-    Findings are `signatures`, as `describe_signature` has them, by name; `max_difference`, the
-    largest of all probes; and `warmup_requests`, the number of requests in the warm-up file.
+    Findings are `signatures`, the results of `describe_signature` by name; `max_difference`, the
+    largest over all probes; and `warmup_requests`, the number of requests in the warm-up file.
     """
     try:
         signatures = tf.saved_model.load(directory).signatures
@@ -66,13 +66,13 @@ def reply(directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str
             "max_difference": max(differences, default=0.0),
             "warmup_requests": check_warmup(directory, signatures),
         }
-    except Exception as error:  # Whatever it is, the export is not to be published.
+    except Exception as error:  # After any error, the export must not be published.
         return {"error": str(error) or type(error).__name__}
 
 
 def answer_lines() -> None:
-    """Answers the requests of stdin with a line each, until it ends."""
-    # What libraries print is not in the way of the findings.
+    """Answers each request from stdin with one line, until stdin ends."""
+    # Redirect output of libraries to stderr, so that stdout holds only the findings.
     findings = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
@@ -83,4 +83,4 @@ def answer_lines() -> None:
         except EOFError:
             return
         print(json.dumps(reply(*request)), file=findings, flush=True)
-        gc.collect()  # Loaded graphs are cycles, which hold the weights.
+        gc.collect()  # Loaded graphs are reference cycles that keep the weights in memory.

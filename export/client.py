@@ -1,6 +1,6 @@
 """Clients of an exported model: in this process, over HTTP, or over gRPC.
 
-HTTP is plain; gRPC uses the stock client classes of tensorflow-serving-api.
+HTTP uses the standard library; gRPC uses the client classes of tensorflow-serving-api.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TIMEOUT_SECONDS = 60.0
 def predict_saved_model(
     path: str, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
 ) -> dict[str, np.ndarray]:
-    """The outputs of one signature of a SavedModel by name, loaded here.
+    """The outputs, by name, of one signature of a SavedModel, which is loaded in this process.
 
     Args:
-      path: a SavedModel's folder, or the folder of its versions, of which the highest is taken.
+      path: a SavedModel's folder, or the folder of its versions; then the highest is loaded.
       inputs: arrays or nested lists by input name.
 
     Raises:
-      UserError: there is no SavedModel, or it has no such signature, or that has other inputs.
+      UserError: there is no SavedModel or no such signature, or the signature has other inputs.
     """
     versions = saved_model.existing_versions(path)
     folder = os.path.join(path, str(versions[-1])) if versions else path
@@ -67,14 +67,14 @@ def predict_saved_model(
 
 
 def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tensor:
-    """An input as a tensor; a UserError if it is not one, or not of the signature's type and shape.
-    Without a spec, type and shape are left to the server.
+    """Converts an input to a tensor; raises UserError if that fails, or if type or shape do not fit
+    the signature. Without a spec, the server checks type and shape.
     """
     wanted = f"{spec.dtype.name} {spec.shape}" if spec else "an array of one type"
     try:
         tensor = tf.constant(value, spec and spec.dtype)
         is_right = spec is None or spec.shape.is_compatible_with(tensor.shape)
-        if spec and spec.dtype.is_integer:  # TensorFlow takes 2**32 + 5 for the int32 5.
+        if spec and spec.dtype.is_integer:  # TensorFlow converts 2**32 + 5 to the int32 5.
             is_right = is_right and np.array_equal(tensor, np.array(value))
     except (TypeError, ValueError, tf.errors.InvalidArgumentError):
         is_right = False
@@ -86,7 +86,7 @@ def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tens
     return tensor
 
 
-@functools.lru_cache(maxsize=1)  # A file is many batches for one model, one after the other.
+@functools.lru_cache(maxsize=1)  # A file is read as many batches for the same model.
 def _load(folder: str) -> Mapping[str, Any]:
     """The signatures of a SavedModel; a version's folder never changes."""
     return saved_model.load(folder).signatures
@@ -115,7 +115,7 @@ def predict_rest(
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout) as response:
             text = response.read()
-    # HTTPError and TimeoutError are OSErrors as well, so that they go before it.
+    # HTTPError and TimeoutError are subclasses of OSError, so they must come before it.
     except urllib.error.HTTPError as error:
         raise UserError(f"{address} answered {error.code}: {_body_of(error)}") from None
     except TimeoutError:
@@ -143,7 +143,7 @@ def predict_rest(
 
 
 def _body_of(error: urllib.error.HTTPError) -> str:
-    """The text of an answer that says why not, or the name of its status."""
+    """The message in an error answer, or the name of its status."""
     try:
         return error.read().decode(errors="replace")
     except (OSError, http.client.HTTPException):
@@ -157,7 +157,7 @@ def predict_grpc(
     signature: str = DEFAULT_SIGNATURE,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> dict[str, np.ndarray]:
-    """The outputs of a server by name, by TF Serving's Predict.
+    """The outputs of a server, by name, from TF Serving's Predict method.
 
     Args:
       address: address of the server, as in "127.0.0.1:8500".
@@ -177,7 +177,7 @@ def predict_grpc(
     for name, value in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(_tensor(name, value)))
     try:
-        # By default, gRPC refuses answers above 4 MB.
+        # By default, gRPC rejects answers above 4 MB.
         with grpc.insecure_channel(address, [("grpc.max_receive_message_length", -1)]) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             response = stub.Predict(request, timeout)
@@ -199,7 +199,7 @@ def predict_rows(
       rows: the inputs of each row by name: a string, or a list such as options.
 
     Raises:
-      UserError: a malformed address, no answer, or rows of other inputs than the signature's.
+      UserError: the address is malformed, there is no answer, or the signature has other inputs.
     """
     inputs = _columns(rows)
     if model.startswith(("http://", "https://")):
@@ -208,7 +208,7 @@ def predict_rows(
             raise UserError(f"--model={model} should look like http://HOST:PORT/v1/models/NAME.")
         instances = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
         found_rows = predict_rest(url, urllib.parse.unquote(name), instances, signature)
-        # The name of a single output is not in the answer over HTTP.
+        # Over HTTP, the answer of a single output does not contain its name.
         named = [row if isinstance(row, dict) else {"value": row} for row in found_rows]
         return [_without_fillers(row) for row in named]
     if model.startswith("grpc://"):
@@ -220,7 +220,7 @@ def predict_rows(
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows by name as columns; lists of one column are filled up to one length.
+    """Converts rows to columns by name; lists of one column are padded to the same length.
 
     [{"x": ["a"]}, {"x": ["b", "c"]}] -> {"x": [["a", ""], ["b", "c"]]}.
     """
@@ -251,7 +251,7 @@ def _rows(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def _without_fillers(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its own labels alone, of a model that gives each text any number of them."""
+    """A row of a multi-label model without the fillers after its labels."""
     if "num_labels" not in row:
         return row
     return {**row, "labels": row["labels"][: row["num_labels"]]}

@@ -1,4 +1,4 @@
-"""An export compared with its model in float32: answers to probes, score on labeled data."""
+"""Comparison of an export with its float32 model: answers to probes, score on labeled data."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Answer = Callable[..., Mapping[str, tf.Tensor]]
 
 @dataclasses.dataclass(frozen=True)
 class EvalSettings:
-    """The examples that an export is scored on, and its largest loss.
+    """The examples on which an export is scored, and the largest allowed loss.
 
     Attributes:
-      file: labeled examples in a file of one's own, or the folder of a benchmark.
-      max_accuracy_loss: an export that scores lower than float32 by more is refused; None: none is.
+      file: the user's file of labeled examples, or the folder of a benchmark.
+      max_accuracy_loss: how much lower than float32 an export may score; None: no limit.
     """
 
     file: str
@@ -46,9 +46,9 @@ class Accuracy:
       metric: name of the task's score, "accuracy" for most.
       examples: number of examples.
       file: where they came from.
-      float32: the score of the Keras model; None: it is undefined, as a correlation is of answers
+      float32: the score of the Keras model; None: undefined, such as the correlation of answers
         that are all equal.
-      exported: the score of what was exported, or None.
+      exported: the score of the export, or None.
     """
 
     metric: str
@@ -59,19 +59,19 @@ class Accuracy:
 
 
 def shown(score: float | None) -> str:
-    """A score for people: 0.8498, or "undefined"."""
+    """A score as readable text: 0.8498, or "undefined"."""
     return "undefined" if score is None else f"{score:.4f}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """An export compared with its model in float32.
+    """The comparison of an export with its float32 model.
 
     Attributes:
       precision: one of `PRECISIONS`.
       float32_bytes: size of the weights in float32.
-      differences: largest absolute difference from float32 of each output of numbers, over all
-        probes, by "signature.output"; empty of an export in float32.
+      differences: largest absolute difference from float32 of each numeric output, over all
+        probes, by "signature.output"; empty for an export in float32.
       accuracy: the scores of both on labeled data; None: not measured.
       frozen: whether the weights are constants of the graph instead of variables.
     """
@@ -84,8 +84,8 @@ class Comparison:
 
 
 def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, float]:
-    """The largest absolute difference of each output of numbers, by "signature.output", between
-    probes with the answers of float32 and the same probes with the answers of what is exported.
+    """The largest absolute difference of each numeric output, by "signature.output", between probes
+    with the answers of float32 and the same probes with the answers of the export.
     """
     return {
         f"{before.signature}.{name}": difference
@@ -95,8 +95,8 @@ def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, fl
 
 
 def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The largest absolute difference of each output of numbers from the one that is expected."""
-    # Either may lack an output: `question_probes.decided_beams` drops what rounding may decide.
+    """The largest absolute difference of each numeric output from the expected value."""
+    # Either may lack outputs: `question_probes.decided_beams` drops those that rounding decides.
     return {
         name: float(np.abs(expected - answer[name]).max(initial=0.0))
         for name, expected in probe.expected.items()
@@ -108,7 +108,7 @@ class Evaluation:
     """Labeled examples of the task that a model was fine-tuned for, and the model's score on them
     in float32.
 
-    `loaded` is the content of `model_dir`, before its matrices are stored in fewer bits. A
+    `loaded` is the content of `model_dir`, before its matrices are stored in fewer bits. Raises
     UserError if the model was not fine-tuned, or the examples are missing or wrong.
     """
 
@@ -116,7 +116,7 @@ class Evaluation:
         self._settings = settings
         found = _load(model_dir, loaded)
         length, answers = loaded.max_seq_length, found.lengths.max_qa_length
-        if answers is not None:  # A shorter export cuts them, too, with room for a context.
+        if answers is not None:  # A shorter export also truncates answers, to fit a context.
             answers = min(answers, length - SPECIAL_PIECES_OF_PAIR - 1)
         lengths = found.lengths
         lengths = dataclasses.replace(lengths, max_seq_length=length, max_qa_length=answers)
@@ -128,15 +128,15 @@ class Evaluation:
         self._float32 = self.score(loaded.model)
 
     def score(self, model: Any) -> float | None:
-        """The score of a Keras model, or of what is called like one; None: it is undefined."""
+        """The score of a Keras model, or of an object with its interface; None if undefined."""
         task, features = self._found.task, self._features
         stored = task.keep(features, Predictor(model, features, _BATCH_SIZE)())
         score = task.score(features, task.answer(features, [stored])).get(task.key)
         return None if score is None else float(score)
 
     def accept(self, answer: Answer, input_names: Sequence[str], precision: str) -> Accuracy:
-        """The score of an export, whose signature `tokens` takes `input_names`; a UserError if it
-        is lower than in float32 by more than is allowed.
+        """The score of an export, whose signature `tokens` takes `input_names`. Raises UserError if
+        it is lower than in float32 by more than is allowed.
         """
         task = self._found.task
         file, allowed = self._settings.file, self._settings.max_accuracy_loss
@@ -151,7 +151,7 @@ class Evaluation:
                 "written. Use other examples, or leave it out."
             )
         scale = 100 if task.scores_are_percent else 1
-        if not exact - exported <= allowed * scale:  # Not `>`: a score may be NaN.
+        if not exact - exported <= allowed * scale:  # Not `>`: a score can be NaN.
             raise UserError(
                 f"--precision={precision}: {task.key} on {file} is {shown(exported)} instead of "
                 f"{shown(exact)}, and --max_accuracy_loss={allowed} allows less. Nothing was "
@@ -161,7 +161,7 @@ class Evaluation:
 
 
 class _LikeModel:
-    """A signature `tokens` with the inputs and outputs of the Keras model."""
+    """Adapts a signature `tokens` to the inputs and outputs of the Keras model."""
 
     def __init__(self, answer: Answer, input_names: Sequence[str]) -> None:
         self.distribute_strategy = tf.distribute.get_strategy()  # `Predictor` reads it.
@@ -177,7 +177,7 @@ class _LikeModel:
 
 
 def _load(model_dir: str, loaded: LoadedModel) -> FineTuned:
-    """The meaning of a fine-tuned model's inputs and outputs."""
+    """The fine-tuned model, with its task and settings."""
     metadata = loaded.metadata
     if metadata.get("finetuned_on") is None:
         raise UserError(
@@ -193,7 +193,7 @@ def _load(model_dir: str, loaded: LoadedModel) -> FineTuned:
 
 
 def _source(found: FineTuned, file: str) -> tuple[str, TaskData]:
-    """The name of the split to evaluate on, and where it is."""
+    """The name of the split to evaluate on, and its location."""
     split = found.task.dev_splits[0]
     if not tf.io.gfile.exists(file):
         raise UserError(f"--eval_file={file} does not exist. Pass a file with labels.")

@@ -1,5 +1,5 @@
-"""The encoding of texts in Python, as in training. Exported graphs, which share nothing with it but
-the vocabulary, are compared with it.
+"""The encoding of texts in Python, as in training. Exported graphs are compared with it; the two
+share nothing but the vocabulary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def encode_batch(
     """The inputs of a model for B texts: input_word_ids, input_mask and input_type_ids, int32
     [B, S], padded to the longest of the batch. `max_seq_length` includes special tokens.
 
-    An empty second text means that there is none; with None, no text has one.
+    An empty second text means that there is none; `text_pairs=None` means that no text has one.
     """
     pairs = [None] * len(texts) if text_pairs is None else text_pairs
     examples = [
@@ -37,7 +37,7 @@ def encode_batch(
 def encode_masked_batch(
     vocabulary: Tokenizer, texts: Sequence[str], max_seq_length: int
 ) -> dict[str, np.ndarray]:
-    """`encode_batch` for texts in which a literal "[MASK]" is the mask."""
+    """`encode_batch` for texts in which a literal "[MASK]" stands for the mask token."""
     word_ids = np.full([len(texts), max_seq_length], vocabulary.pad_id, np.int32)
     mask = np.zeros_like(word_ids)
     for row, text in enumerate(texts):
@@ -51,13 +51,13 @@ def encode_masked_batch(
 
 
 def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
-    """Ids of a text, without special pieces but for a mask at each literal "[MASK]"."""
+    """Ids of a text without special tokens, except a mask at each literal "[MASK]"."""
     ids: list[int] = []
     for index, part in enumerate(text.split(MASK_TEXT)):
         part_ids = list(vocabulary.encode(part))
         if index:
             ids.append(vocabulary.mask_id)
-            # What follows a mask without a space does not start a word, see text_graph.py.
+            # Text directly after a mask, without a space, does not start a word: text_graph.py.
             glued = part[:1] not in tuple(" \t\n\r\f")
             if glued and part_ids and vocabulary.pieces[part_ids[0]] == WORD_MARK:
                 part_ids = part_ids[1:]
@@ -66,6 +66,6 @@ def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
 
 
 def trim(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """[B, max] -> [B, S], S the longest of the batch."""
+    """[B, max] -> [B, S], where S is the longest in the batch."""
     longest = int(inputs["input_mask"].sum(axis=1).max())
     return {name: value[:, :longest] for name, value in inputs.items()}

@@ -1,6 +1,6 @@
-"""The answers of fine-tuning itself: its features, the model in Keras, its way to decide.
+"""The answers of fine-tuning itself: its features, the Keras model, its decision rules.
 
-What `run_finetuning --mode=predict` would answer; exports have to answer the same.
+Exports must give the same answers as `run_finetuning --mode=predict`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from export.model_folder import LoadedModel
 CLASSES, LABELS, NUMBERS = TASKS["tsv"], own_classes(Classes(multi_label=True)), TASKS["regression"]
 CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
 _SOURCE = "probes"
-TIE = 1e-4  # Answers of scores that are closer may change places.
+TIE = 1e-4  # Answers whose scores are closer than this may swap places.
 
 
 class Finetuned(NamedTuple):
-    """Examples on their way through fine-tuning.
+    """The intermediate results of fine-tuning for some examples.
 
     Attributes:
-      inputs: the model's inputs by name, cut to the longest sequence.
-      outputs: the model's outputs by name; `logits` where it has a single one.
-      stored: the part of the outputs that the answers are made of.
+      inputs: the model's inputs by name, trimmed to the longest sequence.
+      outputs: the model's outputs by name; `logits` if there is a single one.
+      stored: the part of the outputs from which the answers are computed.
       predictions: the answers of fine-tuning.
     """
 
@@ -46,11 +46,11 @@ class Finetuned(NamedTuple):
 def answer(
     task: Task, loaded: LoadedModel, split: Split, lengths: LengthSettings | None = None
 ) -> Finetuned:
-    """The answers of a model to examples without labels. By default, texts are cut at the model's
+    """The answers of a model to unlabeled examples. By default, texts are truncated to the model's
     own length.
     """
     lengths = lengths or LengthSettings(loaded.max_seq_length)
-    with contextlib.redirect_stdout(io.StringIO()):  # A note about words that are cut off.
+    with contextlib.redirect_stdout(io.StringIO()):  # It prints a note about truncated words.
         features = task.features(split, loaded.vocabulary, lengths, loaded.labels, False)
     inputs = features.inputs(np.arange(len(features)), features.max_seq_length)
     outputs = outputs_of(loaded.model, inputs)
@@ -62,8 +62,8 @@ def answer(
 
 
 def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The outputs of a Keras model, by name; `logits` where it has a single one."""
-    # An export is checked on the CPU, and a GPU rounds differently.
+    """The outputs of a Keras model, by name; `logits` if there is a single one."""
+    # Exports are checked on the CPU; a GPU rounds differently.
     with tf.device("CPU:0"):
         outputs = model({name: tf.constant(each) for name, each in inputs.items()}, training=False)
     named = outputs if isinstance(outputs, dict) else {"logits": outputs}
@@ -71,7 +71,7 @@ def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.nda
 
 
 def are_decided(probabilities: np.ndarray) -> bool:
-    """Whether the likeliest class of every row, float [N, C], is ahead by more than rounding."""
+    """Whether the best class of every row, float [N, C], leads by more than rounding errors."""
     best = np.sort(probabilities, axis=1)[:, -2:]
     return best.shape[1] < 2 or bool((best[:, 1] - best[:, 0] > TIE).all())
 

@@ -1,4 +1,4 @@
-"""The flags that both programs of export have."""
+"""The flags that both export programs share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = flags.FLAGS
 
 
 def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
-    """Flags of what is exported, as which of the tasks, and in which of the precisions."""
+    """Flags for the model to export, the task (one of `tasks`), and the precision."""
     flags.DEFINE_string(
         "model_dir",
         None,
@@ -53,8 +53,8 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
 
 
 def scored_on() -> EvalSettings | None:
-    """The settings of --eval_file and --max_accuracy_loss; None if neither is given, a UserError if
-    only the second is.
+    """The settings from --eval_file and --max_accuracy_loss; None if neither is given. Raises
+    UserError if only the second is given.
     """
     if FLAGS.eval_file:
         return EvalSettings(FLAGS.eval_file, FLAGS.max_accuracy_loss)
@@ -67,7 +67,7 @@ def scored_on() -> EvalSettings | None:
 
 
 def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
-    """The lines that compare an export with its model in float32, for people."""
+    """Human-readable lines that compare an export with its float32 model."""
     frozen = ", frozen" if comparison.frozen else ""
     lines = [
         f"precision {comparison.precision}{frozen}: {weights_bytes / 1e6:.2f} MB; weights in "

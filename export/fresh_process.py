@@ -1,7 +1,7 @@
-"""Another Python process that loads SavedModels and asks them.
+"""A separate Python process that loads SavedModels and sends them requests.
 
-It shares nothing with the process that made them: no Keras model, no function that was traced, no
-table or tokenizer that was made. What answers there will answer in any server.
+It shares nothing with the process that exported them: no Keras model, no traced function, no table
+or tokenizer. An export that works there works in any server.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 from export.probes import Probe
 
 _PROGRAM = "from export.check_export import answer_lines; answer_lines()"
-_LAST_WORDS = 300  # Characters of stderr that are shown.
+_LAST_WORDS = 300  # How many characters of stderr are shown.
 
 
 class FreshProcessError(Exception):
-    """The finding of the process, or its end; the message is for the user."""
+    """A problem that the process found, or its unexpected end; the message is for the user."""
 
 
 class FreshProcess:
-    """The other process, which is started at once and imports TensorFlow meanwhile."""
+    """The other process; it starts immediately and imports TensorFlow in the background."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
-        # Not a pipe: the process would wait when it is full, since only its last words are read.
+        # Not a pipe: it is read only at the end, so the process would block once it is full.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            # The exporting process may have taken all memory of the GPU.
+            # The exporting process may hold all memory of the GPU.
             "CUDA_VISIBLE_DEVICES": "-1",
         }
         self._process = subprocess.Popen(
@@ -50,15 +50,15 @@ class FreshProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked; by a fork of the process that started it, it cannot."""
+        """Whether it accepts requests; False in a fork of the process that started it."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     def check(self, directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
-        """The findings of `export.check_export.reply` about a SavedModel that is loaded and asked
-        there; a FreshProcessError if an answer differs, it does not load, or the process ended.
+        """The findings of `export.check_export.reply` about a SavedModel, from the process. Raises
+        FreshProcessError if an answer differs, loading fails, or the process ended.
         """
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # As they were asked for.
+        assert stdin is not None and stdout is not None  # Both were requested as pipes.
         try:
             pickle.dump((directory, list(probes), tolerance), stdin)
             stdin.flush()
@@ -73,7 +73,7 @@ class FreshProcess:
         return found
 
     def _end(self) -> str:
-        """Exit code, and last words."""
+        """The exit code and the end of stderr."""
         code = self._process.wait()
         self._errors.seek(0)
         words = " ".join(self._errors.read().decode(errors="replace").split())
@@ -82,9 +82,9 @@ class FreshProcess:
     def close(self) -> None:
         """Ends the process, and waits until it has ended."""
         atexit.unregister(self.close)
-        if self._owner != os.getpid():  # A fork copies this object, but it is not its process.
+        if self._owner != os.getpid():  # A fork copies this object, but does not own the process.
             return
-        self._process.kill()  # It holds nothing that could be lost.
+        self._process.kill()  # It has no state to save.
         self._process.communicate()
         self._errors.close()
 
@@ -93,7 +93,7 @@ _shared: FreshProcess | None = None
 
 
 def shared() -> FreshProcess:
-    """The process that checks all exports of this one; started here unless it runs already."""
+    """The process that checks all exports of the current process; started if necessary."""
     global _shared
     if _shared is None or not _shared.is_alive:
         _shared = FreshProcess()

@@ -1,8 +1,8 @@
-"""Models for LiteRT, once TensorFlow Lite: token ids in, answers out, on phones and small machines.
+"""Models for LiteRT (TensorFlow Lite): token ids in, answers out, on phones and small machines.
 
-The signature `tokens` of a task becomes a file of LiteRT's own operations, for any number of rows
-of any length. Tokenizing is the application's work: the vocabulary lies in the same folder, and
-docs/litert.md has an example.
+The signature `tokens` of a task becomes a file that uses only LiteRT's own operations, for any
+number of rows of any length. The application must tokenize: the vocabulary is in the same folder,
+and docs/litert.md has an example.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from export.tasks import TASKS, check_scored, check_task, provenance
 
 MODEL_FILE = "model.tflite"
 MANIFEST_FILE = os.path.basename(saved_model.MANIFEST_FILE)
-# LiteRT's converter stores the weights: float16 is expanded when the model is loaded; int8 has a
-# scale for each output and multiplies integers, for which activations are rounded, too.
+# How LiteRT's converter stores weights: float16 is expanded when the model is loaded; int8 has one
+# scale per output and multiplies integers, so activations are rounded as well.
 PRECISIONS = (FLOAT32, "float16", "int8")
-# The preprocessor takes only text.
+# The preprocessor accepts only text.
 LITERT_TASKS = tuple(task for task in TASKS if task != "preprocessor")
 SIGNATURE = "tokens"
 
 
 @dataclasses.dataclass(frozen=True)
 class LiteRTExport:
-    """The description of a model for LiteRT that was written.
+    """The description of a written LiteRT model.
 
     Attributes:
       path: folder of the model, its vocabulary and its labels.
       inputs, outputs: names and types of the signature `tokens`, "int32[?, ?]" by name.
       model_bytes: size of the file.
-      comparison: its answers, as LiteRT gives them, compared with the float32 model's.
+      comparison: LiteRT's answers compared with those of the float32 model.
     """
 
     path: str
@@ -57,7 +57,7 @@ class LiteRTExport:
 
 
 class Runner:
-    """A model in LiteRT's interpreter, from the content of its file."""
+    """A model in LiteRT's interpreter, created from the content of its file."""
 
     def __init__(self, content: bytes) -> None:
         from ai_edge_litert.interpreter import Interpreter
@@ -70,8 +70,8 @@ class Runner:
         self.input_names = tuple(self._run.get_input_details())
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The outputs by name, also within a graph."""
-        # A NumPy function, because `Predictor` calls a model within a graph.
+        """The outputs by name; can also be called within a graph."""
+        # numpy_function, because `Predictor` calls models within a graph.
         types = [each["dtype"] for each in self._outputs.values()]
         values = [inputs[name] for name in self.input_names]
         answered = tf.nest.flatten(tf.numpy_function(self._answer, values, types))
@@ -97,8 +97,8 @@ def _describe(details: Mapping[str, Any]) -> str:
 
 
 def convert(function: Any, model: Any, precision: str) -> bytes:
-    """The content of a LiteRT file: of a tf.function with a signature, which calls the Keras model,
-    in one of PRECISIONS. A ConverterError if an operation is not one of LiteRT's own.
+    """Converts a tf.function with a signature, which calls the Keras model, to the content of a
+    LiteRT file in one of PRECISIONS. Raises ConverterError for operations that LiteRT lacks.
     """
     module = tf.Module()
     module.weights = list(model.variables)
@@ -115,9 +115,9 @@ def convert(function: Any, model: Any, precision: str) -> bytes:
 
 @contextlib.contextmanager
 def _native_notes_dropped() -> Iterator[None]:
-    """A context in which stderr is lost."""
-    # LiteRT's native code prints a page of statistics there for each model; errors become
-    # exceptions. It writes to the descriptor, whatever Python's sys.stderr is.
+    """A context in which stderr is discarded."""
+    # LiteRT's native code prints a page of statistics for each model; errors become exceptions. It
+    # writes to the file descriptor, so replacing sys.stderr has no effect.
     kept = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -137,13 +137,13 @@ def export_litert(
     scored_on: EvalSettings | None = None,
     by_hand: Mapping[str, Any] | None = None,
 ) -> LiteRTExport:
-    """Writes a model folder as a model for LiteRT, after its answers were checked.
+    """Converts a model folder to a LiteRT model, checks its answers, and writes it.
 
     Arguments as for `export.tasks.export_model`, but `task` is one of LITERT_TASKS, `precision` one
     of PRECISIONS, and `output_dir` must not exist.
 
     Raises:
-      UserError: what is asked for does not fit the model, the folder exists, or the answers are not
+      UserError: the arguments do not fit the model, the folder exists, or the answers differ from
         those of the Keras model.
     """
     if precision not in PRECISIONS:
@@ -159,7 +159,7 @@ def export_litert(
     check_task(task, model_kind(metadata), model_dir, LITERT_TASKS)
     if scored_on:
         check_scored(task)
-    # Fast layers are compiled by XLA, which LiteRT does not know.
+    # Fast layers are compiled by XLA, which LiteRT does not support.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation(model_dir, loaded, scored_on) if scored_on else None
@@ -187,13 +187,13 @@ def export_litert(
 
 
 def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
-    """The largest difference of each output of numbers from the model's answers; a UserError if it
-    is more than rounding explains.
+    """The largest difference of each numeric output from the model's answers; raises UserError if
+    rounding cannot explain it.
     """
     given = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = {name: value.numpy() for name, value in runner(**given).items()}
-    # In fewer bits, scores may come in another order, so that only numbers are compared. They may
-    # be off, but not by as much as their own size.
+    # In fewer bits, scores may change order, so only numbers are compared. Their error must stay
+    # below their own magnitude.
     numbers = {
         name: value
         for name, value in probe.expected.items()

@@ -1,4 +1,4 @@
-"""A model folder, read for export: the model, its tokenizer, and the files that go along."""
+"""Reads a model folder for export: the model, its tokenizer, and the files to ship with it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class LoadedModel:
       model: one of native.MODELS.
       vocabulary: the Python tokenizer.
       labels: C names by class id; empty for models without classes and for a regression.
-      max_seq_length: longest sequence that a text becomes.
-      folder: a local copy of the files that go along as assets.
+      max_seq_length: longest sequence, to which texts are truncated.
+      folder: a local copy of the files that are exported as assets.
       metadata: the content of model.json.
     """
 
@@ -46,21 +46,21 @@ class LoadedModel:
 
     @property
     def encoder(self) -> AlbertEncoder:
-        """The model's encoder, or the model itself where it is one."""
+        """The model's encoder, or the model itself if it is an encoder."""
         return self.model if isinstance(self.model, AlbertEncoder) else self.model.encoder
 
     def files(self) -> list[str]:
-        """Paths of the files that go along as assets."""
+        """Paths of the files that are exported as assets."""
         return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
 
     def text_encoder(self, read_masks: bool = False) -> TextEncoder:
-        """The graph from texts to inputs of the model; see `TextEncoder`."""
+        """The graph that converts texts to model inputs; see `TextEncoder`."""
         graph = graph_tokenizer(self.vocabulary)
         return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
 
 
 def model_kind(metadata: dict[str, Any]) -> str:
-    """The kind of a model: the task of model.json, or "regression" if its answers are numbers."""
+    """The kind of a model: the task in model.json, or "regression" if it predicts numbers."""
     task = metadata["task"]
     if task != "classification" or metadata.get("multi_label"):
         return task
@@ -75,20 +75,19 @@ def open_model(
     folder: str,
     by_hand: Mapping[str, Any] | None = None,
 ) -> LoadedModel:
-    """Loads a model folder, and copies the files that go along with the export.
+    """Loads a model folder, and copies the files to be exported as assets.
 
     Args:
       metadata: content of its model.json.
-      max_seq_length: longest sequence that a text becomes; None: the length of training.
+      max_seq_length: longest sequence, to which texts are truncated; None: as in training.
       folder: an empty local folder for the files.
-      by_hand: settings of the tokenizer, see `load_tokenizer`, which must not contradict those that
-        are stored.
+      by_hand: tokenizer settings, see `load_tokenizer`, which must not contradict the stored ones.
 
     Raises:
       UserError: a file is missing, or vocabulary, labels or length do not fit the model.
     """
     vocab_file = native.vocabulary_file(model_dir)
-    # Settings given by hand are in this file, too, by which the copy below is loaded.
+    # This file also holds the settings in `by_hand`; the tokenizer copy below is loaded with it.
     settings = load_tokenizer(vocab_file, **(by_hand or {})).settings_json()
     atomic_files.write_bytes(os.path.join(folder, file_names.SETTINGS), settings)
     vocab_name, config = os.path.basename(vocab_file), os.path.join(model_dir, native.CONFIG_FILE)
@@ -98,9 +97,9 @@ def open_model(
         )
     for path in (vocab_file, config):
         atomic_files.copy(path, os.path.join(folder, os.path.basename(path)))
-    # From the copy, since the tokenizer's file becomes an asset of the graph.
+    # Load the copy, since the tokenizer's file becomes an asset of the graph.
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
-    # An export is the same wherever it is made, also on a GPU, where models pad by default.
+    # Exports must be the same on every machine; on a GPU, models would pad by default.
     model = native.load_model(model_dir, packed=True)
     if vocabulary.vocab_size > model.config.vocab_size:
         raise UserError(

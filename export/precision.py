@@ -1,8 +1,8 @@
-"""The precision in which the weights of an export are stored: matrices in few bits.
+"""The precision in which the weights of an export are stored: matrices in fewer bits.
 
-A matrix gives up its variable for a `StoredMatrix`, which reads as float32. From then on the Keras
-model itself computes with what is stored: signatures and their probes need not know, and a graph is
-compared with its model as exactly as ever. Vectors, one weight in two hundred, stay float32.
+A `StoredMatrix`, which reads as float32, replaces the variable of each matrix. The Keras model
+itself then computes with the stored values, so signatures and probes need no changes, and a graph
+is compared with its model as exactly as before. Vectors, one weight in two hundred, stay float32.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from data_pipeline.errors import UserError
 
 FLOAT32 = "float32"
 PRECISIONS = (FLOAT32, "bfloat16", "float16", "int8")
-_LARGEST_INT8 = 127  # Not -128: a matrix and its negative are stored alike.
+_LARGEST_INT8 = 127  # -128 is not used, so that the range is symmetric.
 
 
 class StoredMatrix(tf.Module):
-    """A matrix [rows, columns] that is stored in few bits and reads as float32.
+    """A matrix [rows, columns] that is stored in fewer bits and reads as float32.
 
-    int8 has a scale for each output: for each column of a kernel [in, out], and for each row of a
-    table of embeddings [V, E]. `output_axis` says which.
+    int8 has one scale per output: per column of a kernel [in, out], or per row of an embedding
+    table [V, E]. `output_axis` says which.
     """
 
-    # TensorFlow looks for modules in all other attributes.
+    # Keeps TensorFlow from searching this attribute for submodules.
     _TF_MODULE_IGNORED_PROPERTIES = tf.Module._TF_MODULE_IGNORED_PROPERTIES | {"_expanded"}
 
     def __init__(self, values: np.ndarray, precision: str, output_axis: int, name: str) -> None:
@@ -36,7 +36,7 @@ class StoredMatrix(tf.Module):
         self.shape = tf.TensorShape(values.shape)
         self.dtype = tf.float32
         self._scales: tf.Variable | None = None
-        # The tensor of each graph: layers that share a matrix expand it once.
+        # One tensor per graph, so that layers that share a matrix expand it only once.
         self._expanded: weakref.WeakKeyDictionary[tf.Graph, tf.Tensor] = weakref.WeakKeyDictionary()
         if precision == "int8":
             stored, scales = quantize(values, output_axis)
@@ -55,11 +55,11 @@ class StoredMatrix(tf.Module):
         return self._expanded[graph]
 
     def sparse_read(self, indices: tf.Tensor, name: str | None = None) -> tf.Tensor:
-        """Rows float32 [..., columns], for `tf.gather`: only they are expanded."""
+        """Rows float32 [..., columns], for `tf.gather`; expands only these rows."""
         del name
         rows = tf.gather(self._stored, indices)
         scales = self._scales
-        # A single row of scales is of the columns, the same for all rows.
+        # A single row of scales belongs to the columns and applies to all rows.
         if scales is not None and scales.shape[0] > 1:
             scales = tf.gather(scales, indices)
         return self._expand(rows, scales)
@@ -67,8 +67,8 @@ class StoredMatrix(tf.Module):
     def __getitem__(self, places: slice) -> tf.Tensor:
         return self.read()[places]
 
-    # Arithmetic stays float32: a served graph does not know its processor, and only some are faster
-    # in fewer bits (docs/serving.md has figures).
+    # Arithmetic stays float32: the processor that will serve the graph is unknown, and only some
+    # are faster in fewer bits (figures in docs/serving.md).
     @staticmethod
     def _expand(stored: tf.Tensor, scales: tf.Tensor | None) -> tf.Tensor:
         values = tf.cast(stored, tf.float32)
@@ -86,7 +86,7 @@ tf.register_tensor_conversion_function(StoredMatrix, _to_tensor)
 
 
 def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers and scales whose products are closest to the values, float32 [rows, columns].
+    """Integers and scales whose products approximate the values, float32 [rows, columns].
 
     The integers are int8 [rows, columns]. The scales are float32, [rows, 1] for an `output_axis` of
     0, else [1, columns]; 1 where all values are 0.
@@ -97,20 +97,20 @@ def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarr
 
 
 def store(model: keras.Model, precision: str) -> None:
-    """Stores the matrices of a model in a precision, from then on; float32 changes nothing. A
-    UserError if a weight is beyond what float16 holds.
+    """Converts the matrices of a model to a precision, in place; float32 changes nothing. Raises
+    UserError if a weight is outside the range of float16.
     """
     if precision == FLOAT32:
         return
     check_range(model, precision)
     for layer, name, variable in list(_matrices(model)):  # A list: the loop changes attributes.
-        # A table is read by rows, and multiplied with transposed: its rows are the outputs.
+        # Embedding tables are gathered by row and multiplied transposed: their rows are outputs.
         output_axis = 1 if name == "kernel" else 0
         setattr(layer, name, StoredMatrix(variable.numpy(), precision, output_axis, name))
 
 
 def check_range(model: keras.Model, precision: str) -> None:
-    """Raises UserError where a matrix of a model holds a number beyond the range of float16."""
+    """Raises UserError if a matrix of a model has a value outside the range of float16."""
     if precision != "float16":
         return
     limit = np.finfo(np.float16).max
@@ -124,7 +124,7 @@ def check_range(model: keras.Model, precision: str) -> None:
 
 
 def float32_bytes(model: keras.Model) -> int:
-    """Size of the weights of a model whose matrices are not stored yet."""
+    """Size of the weights of a model before `store`."""
     return sum(4 * variable.shape.num_elements() for variable in model.variables)
 
 

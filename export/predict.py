@@ -1,4 +1,4 @@
-"""Asks an exported model: in this process, over HTTP, or over gRPC.
+"""Queries an exported model: in this process, over HTTP, or over gRPC.
 
 python -m export.predict --model=/exports/topics --text="Reads a file."
 python -m export.predict --model=http://127.0.0.1:8501/v1/models/topics --text="Reads a file."
@@ -27,11 +27,11 @@ from export.signatures import DEFAULT_SIGNATURE
 FLAGS = flags.FLAGS
 
 Row = dict[str, Any]
-_SHOWN = 4  # Numbers of a long vector that people see.
+_SHOWN = 4  # How many numbers of a long vector are printed.
 
 
 def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
-    """The answer to one row, for people: what was found out, then what was asked."""
+    """The answer to one row as human-readable text: the answer, then the input."""
     text = asked if isinstance(asked, str) else _asked_text(asked)
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
@@ -59,7 +59,7 @@ def _asked_text(asked: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> Any:
-    """A value without most of its numbers: [1, 2, 3, 4, 5, 6] -> [1, 2, 3, 4, "... 6"]."""
+    """A value with long vectors abbreviated: [1, 2, 3, 4, 5, 6] -> [1, 2, 3, 4, "... 6"]."""
     if not isinstance(value, list):
         return value
     shown = [_short(each) for each in value[:_SHOWN]]
@@ -68,7 +68,7 @@ def _short(value: Any) -> Any:
 
 def _format_labels(text: str, row: Mapping[str, Any]) -> str:
     labels, probabilities = row["labels"], row["probabilities"]
-    # Labels and probabilities are both in the order of the classes.
+    # Labels and probabilities are both in class order.
     least = min(sorted(probabilities, reverse=True)[: len(labels)], default=1.0)
     shares = [share for share in probabilities if share >= least]
     shown = ", ".join(f"{label} {share:.4f}" for label, share in zip(labels, shares))
@@ -95,7 +95,7 @@ def _format_masks(text: str, row: Mapping[str, Any]) -> str:
 
 
 def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> str:
-    """A line for each word or piece: its probability, its label if it has one, and itself."""
+    """One line per word or piece: its probability, its label if it has one, and its text."""
     lines = [text]
     for number in range(row[count]):
         label = f"{row['labels'][number]:<10}  " if "labels" in row else ""
@@ -104,17 +104,17 @@ def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> s
 
 
 def read_rows(path: str) -> list[Row]:
-    """The rows of a file: a JSON object of inputs (.jsonl) or a text in each line. A UserError if
-    it cannot be read, holds nothing, or a line is not a JSON object.
+    """The rows of a file: each line is a JSON object of inputs (.jsonl) or a text. Raises UserError
+    if it cannot be read, is empty, or a line is not a JSON object.
     """
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")
     try:
-        # Editors of Windows begin files with a byte order mark, which is not of the text.
+        # Windows editors start files with a byte order mark, which is not part of the text.
         text = storage.read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8; convert the file.") from None
-    # Not splitlines(): a text may hold other characters that Unicode counts as ends of lines.
+    # Not splitlines(), which also splits at other characters that Unicode calls line ends.
     lines = [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
     if not path.endswith(".jsonl"):
         rows: list[Row] = [{"text": line} for line in lines]
@@ -128,7 +128,7 @@ def read_rows(path: str) -> list[Row]:
 def _object(path: str, number: int, line: str) -> Row:
     try:
         row = parse_json(line, path)
-    except (ValueError, RecursionError) as error:  # Also of numbers and depths without end.
+    except (ValueError, RecursionError) as error:  # Also for very long numbers, deep nesting.
         reason = getattr(error, "msg", str(error))
         raise UserError(f"{path}:{number}: expected a JSON object; {reason}.") from None
     if not isinstance(row, dict) or not row:
@@ -137,7 +137,7 @@ def _object(path: str, number: int, line: str) -> Row:
 
 
 def rows_of_flags() -> list[Row]:
-    """The rows that the flags describe; a UserError if flags do not go together."""
+    """The rows that the flags describe; raises UserError if flags contradict each other."""
     sources = ("text", "question", "input_file")
     if len(given := [name for name in sources if FLAGS[name].value]) > 1:
         raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
@@ -167,8 +167,8 @@ def rows_of_flags() -> list[Row]:
 def answers(
     model: str, rows: Sequence[Row], signature: str, batch_size: int, show_progress: bool
 ) -> Iterator[tuple[Row, Row]]:
-    """Each row with its answer, in order; `batch_size` rows are asked at once. A UserError names
-    rows that were refused. `model` is as for `predict_rows`.
+    """Each row with its answer, in order; sends `batch_size` rows per request. A UserError names
+    refused rows. `model` is as for `predict_rows`.
     """
     with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
         for first in range(0, len(rows), batch_size):
@@ -182,7 +182,7 @@ def answers(
 
 
 def _with_rows(message: str, first: int, count: int, total: int) -> str:
-    """A message with the rows that were asked: "... (rows 3 to 4 of 9)."."""
+    """A message with the rows of the request appended: "... (rows 3 to 4 of 9)."."""
     if total == 1:
         return message
     rows = f"row {first + 1}" if count == 1 else f"rows {first + 1} to {first + count}"
@@ -190,10 +190,10 @@ def _with_rows(message: str, first: int, count: int, total: int) -> str:
 
 
 def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
-    """Writes a JSON object of inputs and answers for each row, and returns their number. After the
-    UserError for refused rows, the file holds the answers to those before, if any.
+    """Writes a JSON object of inputs and answers for each row, and returns the number of rows.
+    After a UserError for refused rows, the file holds the answers to the rows before them, if any.
     """
-    first = next(found, None)  # Nothing is written where the first rows are refused.
+    first = next(found, None)  # If the first rows are refused, nothing is written.
     if first is None:
         raise UserError(f"There is no row to answer, and nothing to write to {path}.")
     count, refusal = 0, ""

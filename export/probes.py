@@ -1,7 +1,7 @@
-"""Probes of an export: a request to each signature, with the answer of Keras in Python.
+"""Probes of an export: a request for each signature, with the expected answer from Keras.
 
-An export is checked against them before it gets its final name, and the text requests among them
-become the warm-up file of TF Serving.
+An export is checked against them before it gets its final name; the text requests among them also
+become TF Serving's warm-up file.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-# Ordinary, accented, empty, digit before comma (a piece that ALBERT splits again), capitals and
-# quotes, and one longer than any model's limit.
+# Ordinary, accented, empty, digit before comma (ALBERT splits this piece again), capitals and
+# quotes, and a text that exceeds every model's limit.
 TEXTS = (
     "A function that returns the largest of two numbers.",
     "Café, naïve façade: Dvořák’s ﬁrst symphony",
@@ -24,7 +24,7 @@ TEXTS = (
     "one sentence of many words " * 120,
 )
 PAIRS = ("Give the maximum.", "", "only the second", "1,", "word " * 400, "short")
-# Outputs that say where in a text something stands.
+# Outputs that give positions in a text.
 PLACES = ("starts", "ends", "byte_starts", "byte_ends")
 
 
@@ -45,12 +45,11 @@ class Probe:
 
 
 class Expected(NamedTuple):
-    """The requests to the signatures of a task, and their answers.
+    """The requests to the signatures of a task, and the expected answers.
 
     Attributes:
-      answers: by the name of the signature, then of the output.
-      asked: arrays by the name of the input, for all signatures; inputs of `standard_inputs` need
-        not be in it.
+      answers: by signature name, then output name.
+      asked: arrays by input name, for all signatures; inputs in `standard_inputs` may be left out.
     """
 
     answers: Mapping[str, Mapping[str, np.ndarray]]
@@ -60,7 +59,7 @@ class Expected(NamedTuple):
 def probes_of(
     signatures: Mapping[str, tf.types.experimental.GenericFunction], expected: Expected
 ) -> list[Probe]:
-    """A probe for each signature, whose own specs say which of the arrays it is asked with."""
+    """A probe for each signature; its input specs select the arrays to send."""
     asked = {**standard_inputs(), **expected.asked}
     return [
         Probe(
@@ -73,7 +72,7 @@ def probes_of(
 
 
 def standard_inputs() -> dict[str, np.ndarray]:
-    """Texts, pairs of texts and tf.Examples by the names that they have in all signatures."""
+    """Texts, text pairs and tf.Examples, by the input names that all signatures share."""
     texts = text_array(TEXTS)
     return {
         "text": texts,
@@ -105,8 +104,8 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
 def places(
     texts: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]], width: int
 ) -> dict[str, np.ndarray]:
-    """The places of parts of texts, as signatures tell them: int32 [texts, width] by the names of
-    PLACES, filled with -1. No text may have more than `width` parts.
+    """The positions of parts of texts, in the form of the outputs: int32 [texts, width] by the
+    names of PLACES, padded with -1. No text may have more than `width` parts.
 
     A part is its first character and the one after its last: "Ça va", (3, 5) -> 3, 5, 4, 6.
     """
@@ -118,7 +117,7 @@ def places(
 
 
 def padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
-    """Rows of different lengths as an array, filled up: [["a"], ["b", "c"]] -> [N, W]."""
+    """Rows of different lengths as a padded array: [["a"], ["b", "c"]] -> [N, W]."""
     shape = len(rows), max(map(len, rows))
     padded = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
     for row, values in enumerate(rows):
@@ -129,8 +128,8 @@ def padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
 def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance: float) -> float:
     """The largest absolute difference between answer and expectation.
 
-    Float outputs may differ by `tolerance`, or by that share of the largest expected number where
-    it is above 1.
+    Float outputs may differ by `tolerance`, multiplied by the largest expected absolute value if
+    that is above 1.
 
     Raises:
       ValueError: an output differs by more, or differs at all and is not float.

@@ -27,7 +27,7 @@ SERVING_IMAGE = "tensorflow/serving:2.20.0"
 
 FLAGS = flags.FLAGS
 
-# What is asked of a task that takes other inputs than one text.
+# Example requests for tasks whose input is not a single text.
 _IDS = {
     "input_word_ids": [2, *range(5, 11), 3],
     "input_mask": [1] * 8,
@@ -44,8 +44,8 @@ INSTANCES = {
 
 
 def instance(task: str, inputs: Mapping[str, str]) -> str:
-    """A row for an export of a task, as JSON; by ids where its inputs, "dtype[shape]" by name, are
-    ids.
+    """An example row for an export of a task, as JSON. `inputs` are "dtype[shape]" by name; the row
+    holds ids if they are ids.
     """
     if "input_mask" not in inputs:
         return INSTANCES.get(task, _TEXT)
@@ -54,8 +54,8 @@ def instance(task: str, inputs: Mapping[str, str]) -> str:
 
 
 def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str] = {}) -> str:
-    """The command to try an export with, as lines to paste into a shell. `output_dir` holds its
-    versions, `path` is its own folder; `inputs` are those of its default signature, see `instance`.
+    """A command to try an export, as lines to paste into a shell. `output_dir` holds all versions,
+    `path` is the folder of this one; `inputs` are those of the default signature, see `instance`.
     """
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""
@@ -64,9 +64,9 @@ def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str
             'python -c "import tensorflow_hub as hub, tensorflow_text; '
             f"print(hub.load('{path}')(['some text']))\""
         )
-    # Docker takes a relative path for the name of a volume.
+    # Docker would treat a relative path as the name of a volume.
     folder = output_dir.rstrip("/") if "://" in output_dir else os.path.abspath(output_dir)
-    # The name is a part of URLs.
+    # The name becomes part of URLs.
     name = re.sub(r"[^\w.-]", "_", os.path.basename(folder))
     model, volume = shlex.quote(f"{name}={folder}"), shlex.quote(f"{folder}:/models/{name}")
     return (

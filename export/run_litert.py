@@ -37,7 +37,7 @@ def export_summary(exported: LiteRTExport) -> str:
 
 
 def main() -> None:
-    """Exports the model, then prints its signature and how exact it is."""
+    """Exports the model, then prints its signature and accuracy."""
     tf.get_logger().setLevel("WARNING")
     exported = export_litert(
         FLAGS.model_dir,

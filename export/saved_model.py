@@ -1,4 +1,4 @@
-"""SavedModels in numbered folders: written as a whole, after their answers were checked."""
+"""SavedModels in numbered folders: written atomically, after their answers were checked."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from export.comparison import Comparison, Evaluation
 from export.probes import Probe
 from export.warmup import write_warmup
 
-# Of answers of 1 or less. Rounding alone reaches a few 1e-5 in pooled vectors of trained weights.
+# For answers up to 1. Rounding alone causes a few 1e-5 in pooled vectors of trained weights.
 TOLERANCE = 1e-4
 _NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
 _VALUES = ("string_val:", "tensor_content:")  # Lines of constants, such as labels.
 _TEMPORARY = ".tmp-"
 _ADVICE = "Copy the folder of the version again, or export again."
-# TensorFlow's, of files that are not protocol buffers, and of those with other names in them.
+# TensorFlow's errors, those for files that are not protocol buffers, and for unexpected names.
 _LOAD_ERRORS = (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, AttributeError)
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """The description of an export that was written.
+    """The description of a written export.
 
     Attributes:
       path: folder of the version.
@@ -42,7 +42,7 @@ class Exported:
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
       graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`;
-        where weights are frozen, the hash of the graph covers them, too.
+        if weights are frozen, the hash of the graph also covers them.
       weights_bytes: size of the weights on disk.
       comparison: the export compared with its model in float32.
     """
@@ -71,24 +71,24 @@ def write_version(
     Args:
       module: its `signatures()` gives the functions to save, by name.
       output_dir: the model's folder, whose name is the model's name.
-      version: a positive integer; None takes the next after the highest one there.
+      version: a positive integer; None takes the next after the highest existing one.
       probes: requests with the answers of the Keras model.
       provenance: further fields of the manifest, besides signatures and checks.
-      comparison: with float32, as far as the model in Keras tells it.
-      evaluation: labeled data on which the signature `tokens` is scored as well.
+      comparison: with float32, as far as the Keras model determines it.
+      evaluation: labeled data on which to score the signature `tokens` as well.
 
     Raises:
       UserError: the version exists, the answers differ from the Keras model's, or their score is
         too low.
     """
-    # TF Serving serves a folder the moment its name is a number. So everything is written under
+    # TF Serving loads a folder as soon as its name is a number. So everything is written under
     # another name on the same file system, loaded and compared there, and renamed last.
     target = version_path(output_dir, version)
     temporary = os.path.join(output_dir, f"{_TEMPORARY}{uuid.uuid4().hex}")
     tf.io.gfile.makedirs(output_dir)
     _remove_leftovers(output_dir)
     try:
-        # First what may lack a package, then what takes long.
+        # First the step that may fail for a missing package, then the slow one.
         write_warmup(temporary, os.path.basename(output_dir.rstrip("/")), probes)
         tf.saved_model.save(module, temporary, signatures=module.signatures())
         exported = _check(temporary, target, probes, comparison, evaluation)
@@ -110,7 +110,7 @@ def write_version(
 
 
 def _files_of_answers(directory: str) -> list[str]:
-    """Names in a SavedModel of the files that loading reads, of which its answers are made."""
+    """Names of the files in a SavedModel that loading reads and that determine its answers."""
     found = ("", "variables", "assets")
     return [
         os.path.join(folder, name)
@@ -121,10 +121,10 @@ def _files_of_answers(directory: str) -> list[str]:
 
 
 def load(directory: str) -> Any:
-    """The SavedModel of a folder; where its manifest has hashes, its files are compared first.
+    """The SavedModel of a folder; its files are checked first if the manifest has hashes.
 
     Raises:
-      UserError: it is damaged, naming the file.
+      UserError: it is damaged; names the file.
     """
     import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
 
@@ -133,7 +133,7 @@ def load(directory: str) -> Any:
         found = sealed.read(manifest, _ADVICE)
         found.check(directory, found.hashes, _ADVICE)
     try:
-        with literal_paths.literal(directory) as path:  # TensorFlow reads "[1]" as a pattern.
+        with literal_paths.literal(directory) as path:  # To TensorFlow, "[1]" is a pattern.
             return tf.saved_model.load(path)
     except _LOAD_ERRORS as error:
         reason = message_of(error).rstrip(".")
@@ -141,7 +141,7 @@ def load(directory: str) -> Any:
 
 
 def _remove_leftovers(output_dir: str) -> None:
-    """Removes what killed exports have left."""
+    """Removes leftovers of exports that were killed."""
     # Only a local folder is locked; on gs://, another export may still be writing.
     if storage.is_remote(output_dir):
         return
@@ -151,8 +151,8 @@ def _remove_leftovers(output_dir: str) -> None:
 
 
 def version_path(output_dir: str, version: int | None) -> str:
-    """Path of the folder for a new version; None: the number after the highest. A UserError if it
-    exists, the number is not positive, or TensorFlow would take the path for a pattern.
+    """Path of the folder for a new version; None: the number after the highest. Raises UserError if
+    it exists, the number is not positive, or TensorFlow would treat the path as a pattern.
     """
     is_remote = storage.is_remote(output_dir)
     literal_paths.check(output_dir if is_remote else os.path.abspath(output_dir), "An export")
@@ -170,10 +170,10 @@ def version_path(output_dir: str, version: int | None) -> str:
 
 
 def existing_versions(output_dir: str) -> list[int]:
-    """The numbers among the names in a folder, ascending; empty when there is no such folder."""
+    """The version numbers in a folder, ascending; empty if there is no such folder."""
     if not tf.io.gfile.isdir(output_dir):
         return []
-    # A version is an int64: servers and clients have no name for a larger number, nor for "007".
+    # A version is an int64: servers and clients cannot express larger numbers, nor "007".
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
     return sorted(
         int(name)
@@ -183,7 +183,7 @@ def existing_versions(output_dir: str) -> list[int]:
 
 
 def _rename_new(temporary: str, target: str) -> None:
-    atomic_files.sync_tree(temporary)  # After a power cut, a version is whole or not there.
+    atomic_files.sync_tree(temporary)  # After a power cut, a version is complete or absent.
     try:
         tf.io.gfile.rename(temporary, target)
     except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):
@@ -197,8 +197,8 @@ def _check(
     comparison: Comparison,
     evaluation: Evaluation | None,
 ) -> Exported:
-    """The description of a SavedModel as `target`: a fresh process loads it and answers all probes,
-    and it is scored.
+    """Checks a SavedModel: a fresh process loads it and answers all probes, and it is scored.
+    Returns its description, with `target` as its path.
     """
     try:
         checked = fresh_process.shared().check(directory, probes, TOLERANCE)
@@ -226,10 +226,10 @@ def _check(
 
 
 def graph_sha256(directory: str) -> str:
-    """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers."""
-    # TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
-    # `serve_text` here, and a captured tensor with the name "6260" has none. Graphs that differ
-    # only in which of two such tensors comes first have one hash.
+    """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, ignoring their numbers."""
+    # TensorFlow numbers traced functions in the order of the whole process. Numbers are removed:
+    # `serve_text_5209` -> `serve_text`, and the name "6260" of a captured tensor -> "". Graphs that
+    # differ only in the order of two such tensors have the same hash.
     model = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
         model.ParseFromString(file.read())
@@ -239,7 +239,7 @@ def graph_sha256(directory: str) -> str:
 
 
 def _without_numbers(part: Any) -> str:
-    """A node or function as text, with the names that it has in any process."""
+    """A node or function as text, with names that do not depend on the process."""
     lines = str(part).splitlines()
     return "\n".join(
         line if line.lstrip().startswith(_VALUES) else _NUMBER.sub("", line) for line in lines

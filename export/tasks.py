@@ -1,4 +1,4 @@
-"""From a model folder to a checked SavedModel: one table of all tasks of export."""
+"""From a model folder to a checked SavedModel, with one table of all export tasks."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from export.signatures import (
 )
 from export.signatures.common import tokens_alone
 
-TEXT, TOKENS = INPUTS = ("text", "tokens")  # What requests to an export hold.
-_MOST_FROZEN_BYTES = 1_900_000_000  # A file of protobuf has 2 GB, and a graph more than weights.
+TEXT, TOKENS = INPUTS = ("text", "tokens")  # What requests to an export contain.
+_MOST_FROZEN_BYTES = 1_900_000_000  # protobuf's limit is 2 GB, with room for the rest of the graph.
 _ALL_KINDS = (*native.MODELS, REGRESSION)
 
 
@@ -47,9 +47,9 @@ class ExportTask:
     """The export for one task.
 
     Attributes:
-      module: model -> the module to save, whose `signatures()` gives functions by name.
-      expected: model -> the answers that these functions have to give.
-      kinds: the kinds of models that can be exported so, see `model_kind`.
+      module: model -> the module to save, whose `signatures()` returns functions by name.
+      expected: model -> the answers that these functions must give.
+      kinds: the kinds of models that can be exported as this task, see `model_kind`.
       is_scored: whether its signature `tokens` can be scored on labeled data.
     """
 
@@ -117,18 +117,18 @@ def export_model(
 
     Args:
       model_dir: a folder that `albert_tf.checkpoints.native.save` wrote.
-      output_dir: the served model's folder; several versions live in it side by side.
+      output_dir: the served model's folder, which can hold several versions.
       version: a positive integer; None takes the next one.
-      max_seq_length: longest sequence that a text becomes; None takes the one of model.json, or all
-        positions of the model.
-      scored_on: labeled data, on which float32 and the export are scored.
+      max_seq_length: longest sequence, to which texts are truncated; None takes the one in
+        model.json, or all positions of the model.
+      scored_on: labeled data on which to score the float32 model and the export.
       freeze: whether the weights become constants of the graph: faster for requests of one size.
-      inputs: one of INPUTS; TOKENS: requests are token ids alone, and no operation of TensorFlow
+      inputs: one of INPUTS; TOKENS: requests contain only token ids, and no operation of TensorFlow
         Text is needed.
       by_hand: settings of the tokenizer, see `open_model`.
 
     Raises:
-      UserError: folder, task and numbers do not fit each other, or the export scores too low.
+      UserError: the arguments do not fit the model or each other, or the export scores too low.
     """
     if precision not in PRECISIONS:
         raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
@@ -151,9 +151,9 @@ def export_model(
             f"--inputs={TOKENS}: a preprocessor makes token ids of text, and takes nothing else. "
             f"Use --inputs={TEXT}, or another --task."
         )
-    version_path(output_dir, version)  # Fails before the work, not after it.
+    version_path(output_dir, version)  # Raises its errors before the work, not after it.
     fresh_process.shared()  # Starts while the model is loaded.
-    # Fast layers are compiled by XLA, which servers may lack.
+    # Fast layers are compiled by XLA, which servers may not support.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation(model_dir, loaded, scored_on) if scored_on else None
@@ -167,15 +167,15 @@ def export_model(
         module, asked = TASKS[task].build(loaded)
         changes = {}
         if precision != FLOAT32:
-            # Built again, since the model has other variables and other answers now; those of the
-            # first probes are float32's.
+            # `store` changes the model's variables and answers, so module and probes are built
+            # again. The first probes have the answers of float32.
             exact = asked
             store(loaded.model, precision)
             module, asked = TASKS[task].build(loaded)
             changes = differences(exact, asked)
         if freeze:
             module.freeze()
-        if inputs == TOKENS and task != "encoder":  # The encoder takes nothing else.
+        if inputs == TOKENS and task != "encoder":  # The encoder always takes tokens.
             module, asked = tokens_alone(module, asked)
         return write_version(
             module,
@@ -189,7 +189,7 @@ def export_model(
 
 
 def _check_freezes(task: str, precision: str) -> None:
-    """Raises UserError unless exports of a task in a precision can have constants for weights."""
+    """Raises UserError unless exports of a task in a precision can have constant weights."""
     reasons = {"encoder": "an encoder is to be trained", "preprocessor": "it has no weights"}
     if task in reasons:
         raise UserError(f"--freeze does not go with --task={task}: {reasons[task]}. Leave it out.")
@@ -217,8 +217,8 @@ def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]
 def check_task(
     task: str, kind: str, model_dir: str, offered: Collection[str] = tuple(TASKS)
 ) -> None:
-    """Raises UserError, with the tasks that fit, unless a model of a kind (`model_kind`) can be
-    exported as `task`, one of those offered. The folder is for the message.
+    """Raises UserError, with the possible tasks, unless `task` is offered and a model of this kind
+    (`model_kind`) can be exported as `task`. `model_dir` is for the message.
     """
     if task not in offered:
         raise UserError(f"--task={task} is not one of {', '.join(offered)}.")
@@ -241,7 +241,7 @@ def check_scored(task: str) -> None:
 
 
 def folder_sha256(directory: str) -> str:
-    """Hexadecimal SHA-256 over names and contents of a folder's files, in the order of names."""
+    """Hexadecimal SHA-256 over names and contents of a folder's files, sorted by name."""
     digest = hashlib.sha256()
     for name in sorted(tf.io.gfile.listdir(directory)):
         path = os.path.join(directory, name)

@@ -1,4 +1,4 @@
-"""TF Serving's warm-up file: requests that a server answers before it counts a version as ready."""
+"""TF Serving's warm-up file: requests that a server runs before it reports a version as ready."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tensorflow as tf
 from data_pipeline.errors import needs_extra
 from export.probes import Probe
 
-# Classify and Regress take serialized tf.Examples, by a signature with this single input.
+# Signatures for Classify and Regress have this single input, of serialized tf.Examples.
 EXAMPLES_INPUT = "inputs"
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
-    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples into
-    the folder of a SavedModel, and returns their number. Servers ignore the model's name in them.
+    """Writes the warm-up file into the folder of a SavedModel: a request with one row for each
+    probe with only text or tf.Examples. Returns their number. Servers ignore the model name in it.
     """
     records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
     if not records:
@@ -34,12 +34,12 @@ def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> in
 
 def _is_text(probe: Probe) -> bool:
     """Whether the inputs are texts, or serialized tf.Examples."""
-    # Not token ids: TF Serving's batching may pad a tensor with its first element, a mask with 1.
+    # No token ids: TF Serving's batching may pad a tensor with its first element, a mask with 1.
     return all(value.dtype == object for value in probe.inputs.values())
 
 
 def _method(probe: Probe) -> str:
-    """The method of TF Serving that a probe asks, as PredictionLog names it."""
+    """The TF Serving method that a probe calls, by its name in PredictionLog."""
     if set(probe.inputs) != {EXAMPLES_INPUT}:
         return "predict_log"
     return "classify_log" if "classes" in probe.expected else "regress_log"
@@ -69,10 +69,10 @@ def _record(model_name: str, probe: Probe) -> bytes:
 def check_warmup(
     directory: str, signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]]
 ) -> int:
-    """Runs every request of the warm-up file through loaded signatures, and returns their number; a
-    ValueError if an answer is not finite.
+    """Runs every request of the warm-up file through loaded signatures, and returns their number;
+    raises ValueError if an answer is not finite.
     """
-    # A bad record would keep TF Serving from loading the model.
+    # A bad record would prevent TF Serving from loading the model.
     path = os.path.join(directory, WARMUP_FILE)
     if not tf.io.gfile.exists(path):
         return 0

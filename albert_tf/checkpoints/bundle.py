@@ -13,26 +13,26 @@ import tensorflow as tf
 from albert_tf.checkpoints import literal_paths
 from albert_tf.errors import UserError, message_of
 
-# Slots and counters of google-research's optimizers and of TensorFlow's, which are not weights.
+# Slots and counters of google-research's and TensorFlow's optimizers, which are not weights.
 _NOT_WEIGHTS = re.compile(
     r"(^|/)(adam_[mv]|lamb_[mv]|(Adam|RMSProp|Ftrl|Adadelta)(_\d+)?|Momentum|Adagrad|beta[12]_power"
     r"|global_step)$"
 )
-_AVERAGE = "/ExponentialMovingAverage"  # Behind the name of a weight: its average over training.
+_AVERAGE = "/ExponentialMovingAverage"  # Suffix of a weight's moving average over training.
 _HUB_SCOPE = "module/"
 _READ_ERRORS = (tf.errors.OpError, IndexError, ValueError, RuntimeError)
 
 
 class BundleWeights:
-    """The weights of a checkpoint by name: optimizer slots and counters are left out, TF-Hub's
-    `module/` is stripped. `has_averages` says whether it holds averages of its weights, too.
+    """The weights of a checkpoint by name, without optimizer slots and counters, and without
+    TF-Hub's prefix `module/`. `has_averages`: whether it also holds averages of its weights.
     """
 
     def __init__(self, prefix: str, use_averages: bool = False) -> None:
         """prefix: the path without .index. use_averages: read weights as averages over training."""
         self.path = prefix
         check_exists(prefix)
-        links = contextlib.ExitStack()  # Needed as long as the reader, which opens files late.
+        links = contextlib.ExitStack()  # Must outlive the reader, which opens files lazily.
         weakref.finalize(self, links.close)
         try:
             self._reader = tf.train.load_checkpoint(
@@ -56,7 +56,7 @@ class BundleWeights:
         self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """The weight of that name; a UserError where the file is damaged."""
+        """The weight of that name; raises UserError if the file is damaged."""
         try:
             return self._reader.get_tensor(self._stored[name])
         except _READ_ERRORS as error:

@@ -1,4 +1,4 @@
-"""The formats of model folders and checkpoints, a class each, and loading from any of them."""
+"""The formats of model folders and checkpoints, one class each, and loading from any of them."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from albert_tf.models import (
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_folders
 
-# What weights may lack, as patterns of our names. Several of Hugging Face's classes have no pooler,
-# and most have no head of sentence order: a model whose answers need neither goes without.
+# Patterns of our names for weights that may be missing. Several of Hugging Face's classes have no
+# pooler, and most have no sentence-order head. Models whose outputs need neither still load.
 WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
-# A model that is to be trained may begin with new heads.
+# A model that will be trained may start with new heads.
 AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/", "^span/"]
-# Names of what is not part of an encoder, in any format.
+# Names of variables outside the encoder, in any format.
 NOT_ENCODER = ["^(?!encoder/|(bert|electra)/|(albert|bert|electra|distilbert|model)\\.)"]
 
 
 class Native(Source):
-    """A model folder of this project, or of a run that has its model."""
+    """A model folder of this project, or the folder of a run that contains one."""
 
     format = "native"
     is_own = True
@@ -57,7 +57,7 @@ class Native(Source):
     @classmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
         if native.METADATA_FILE in names:
-            native.read_metadata(path)  # A UserError where a file was changed.
+            native.read_metadata(path)  # Raises UserError if a file was changed.
             return cls(path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
         of_run = atomic_folders.existing(os.path.join(path, native.RUN_MODEL))
         if tf.io.gfile.exists(os.path.join(of_run, native.METADATA_FILE)):
@@ -89,7 +89,7 @@ class Native(Source):
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
         metadata = {"max_seq_length": model.config.max_position_embeddings, **beside.metadata}
         if beside.labels and "labels" not in metadata:
-            # Hugging Face's folders name a regression's one output, too, which is not a class.
+            # Hugging Face's folders also name the single output of a regression: not a class.
             is_classifier = type(model) is AlbertClassifier and not model.multi_label
             is_number = is_classifier and model.num_classes == 1
             metadata["labels"] = [] if is_number else beside.labels
@@ -115,7 +115,7 @@ class HuggingFace(Source):
         return huggingface.read_config(self._needed_config())
 
     def _needed_config(self) -> str:
-        """The folder, which has a config.json."""
+        """The path of the folder, after checking that it has a config.json."""
         if self.config_file is None:
             raise UserError(
                 f"{self.path} has no {self.config_name}, which says what its weights are of. Copy "
@@ -137,10 +137,10 @@ class HuggingFace(Source):
         return huggingface.read_labels(self.path)
 
     def labels_as(self, labels: Sequence[str]) -> list[str] | None:
-        """The names of the classes, spelled as these are; None where they may be other words for
-        the same classes, since none of them is one of these.
+        """The names of the classes, in the spelling of `labels`. None if no name is in `labels`:
+        they may be other words for the same classes.
         """
-        # Hugging Face's folders often have MNLI's classes in another order than GLUE.
+        # Hugging Face's folders often list MNLI's classes in a different order than GLUE.
         spelled = {label.lower(): label for label in labels}
         known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(self.path)]
         return None if set(known).isdisjoint(labels) else known
@@ -174,12 +174,12 @@ class HuggingFace(Source):
 
 @dataclasses.dataclass(frozen=True)
 class Google(Source):
-    """A TF1 checkpoint of google-research's ALBERT, BERT or ELECTRA, by its prefix or alone in a
-    folder.
+    """A TF1 checkpoint of google-research's ALBERT, BERT or ELECTRA, given by its prefix, or by a
+    folder that contains only this checkpoint.
     """
 
-    head: str | None = None  # Which it has, where weights do not tell: `google.make_model`.
-    use_averages: bool = False  # Whether its moving averages are read as the weights.
+    head: str | None = None  # Kind of head, if the weights do not tell: `google.make_model`.
+    use_averages: bool = False  # Whether to read the moving averages instead of the weights.
 
     format = "google"
 
@@ -247,23 +247,23 @@ class Google(Source):
 
 
 def _lost(model: AlbertModel, stated: str | None) -> list[str]:
-    """A line about what an ELECTRA has no place for, if the model was not made from one."""
+    """A line about parts that ELECTRA cannot store, if the model was not made from one."""
     if huggingface.kind_to_write(model, stated) != "electra" or stated == "electra":
         return []
     return ["It is written as an ELECTRA, which has no pooler and no head of sentence order."]
 
 
-# In the order in which they are tried on a path.
-# KerasHub is before HuggingFace, which takes any folder with a config.json.
+# The order in which formats are tried on a path.
+# KerasHub comes before HuggingFace, which accepts any folder with a config.json.
 FORMATS: dict[str, type[Source]] = {
     each.format: each for each in (Native, KerasHub, HuggingFace, Google)
 }
 
 
 def recognize(path: str) -> Source:
-    """The model at a path: a model folder of this project, or of a run that has its model; a folder
-    of Hugging Face's, or a preset of KerasHub's; the prefix of a checkpoint of google-research, or
-    a folder with exactly one.
+    """The model at a path: a model folder of this project, or a run that contains one; a Hugging
+    Face folder; a KerasHub preset; the prefix of a google-research checkpoint, or a folder with
+    exactly one.
     """
     path = atomic_folders.existing(path.rstrip("/"))
     names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
@@ -280,13 +280,13 @@ def recognize(path: str) -> Source:
 
 
 def _in(folder: str, name: str) -> str | None:
-    """Path of a file in a folder, if it is there."""
+    """Path of a file in a folder; None if there is no such file."""
     path = os.path.join(folder, name)
     return path if tf.io.gfile.exists(path) else None
 
 
 def _parts(prefix: str) -> list[str]:
-    """The files with the values of a checkpoint."""
+    """The data files of a checkpoint."""
     folder, name = os.path.split(prefix)
     names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
     part = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}")
@@ -299,14 +299,14 @@ def load_weights(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """`weights.assign` from a path of any format, see `recognize`."""
+    """`weights.assign` from a path in any format, see `recognize`."""
     return recognize(path).load(model, allow_missing, allow_unused)
 
 
 def load_whole(model: keras.Model, source: Source) -> list[str]:
-    """Fills a model that is to answer as its source does, and returns names of what is new: parts
-    that its answers do not need and that a class of Hugging Face's does not have. A UserError where
-    the answers need what is missing.
+    """Loads a model that must compute the same as its source. Returns the names of variables that
+    the source lacks: only parts that the outputs do not need, which some Hugging Face classes do
+    not have. Raises UserError if the outputs need a missing variable.
     """
     new = source.load(model, source.may_lack)
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
@@ -318,9 +318,9 @@ def load_whole(model: keras.Model, source: Source) -> list[str]:
 
 
 def load_start(model: keras.Model, path: str) -> None:
-    """Fills a model that is to be trained with what a path has of it: the encoder, the heads of an
-    AlbertPretrainer, and that of an AlbertSpanLabeler if it was pre-trained; all other heads are
-    new. What else is new, and a pre-trained head of spans, is said in one line.
+    """Loads a model for training with the weights that a path has for it: the encoder, the heads of
+    an AlbertPretrainer, and the head of an AlbertSpanLabeler if it was pre-trained. All other heads
+    are new. Prints one line about other new parts, and one about a pre-trained span head.
     """
     source, spans = recognize(path), AlbertSpanPretrainer
     is_pretrained = source.is_own and source.metadata()["task"] == spans.saved_as
@@ -328,7 +328,7 @@ def load_start(model: keras.Model, path: str) -> None:
         print(f"The head of spans begins as {path} has it.", flush=True)
     elif not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
-    # Other software has no such model.
+    # Only this project's format stores this model.
     is_foreign = isinstance(model, spans) and not source.is_own
     filled = model.without_spans() if is_foreign else model
     new = source.load(filled, AS_A_START, NOT_ENCODER)
@@ -340,11 +340,11 @@ def load_start(model: keras.Model, path: str) -> None:
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
-    """The largest difference of weights and outputs between a model and the written folder, without
-    a pooler that the format has no place for.
+    """The largest difference of weights and outputs between a model and the written folder. Parts
+    that the format cannot store, such as a pooler, are left out.
     """
     source = recognize(folder)
-    if isinstance(source, Google):  # Its weights do not tell what a head of one output is.
+    if isinstance(source, Google):  # Its weights do not tell what a one-output head is for.
         heads = {AlbertClassifier: "classifier", AlbertMultipleChoice: "multiple_choice"}
         source = dataclasses.replace(source, head=heads.get(type(model)))
     copy = source.make_model(source.config())
@@ -362,7 +362,7 @@ def round_trip(model: keras.Model, folder: str) -> float:
     }
     outputs = [getattr(one, "encoder", one)(inputs)["sequence_output"] for one in (model, copy)]
     differences = [np.max(np.abs(left - right)) for left, right in [*pairs, outputs]]
-    largest = float(np.max(differences))  # Not `max`, which drops NaN.
+    largest = float(np.max(differences))  # Not `max`, which may drop NaN.
     if not np.isfinite(largest):
         raise UserError(
             f"{folder}: the model's outputs are not finite, and cannot be compared with those of "

@@ -1,8 +1,8 @@
-"""TF1 checkpoints of google-research's ALBERT, BERT and ELECTRA, as their archives hold them:
+"""TF1 checkpoints of google-research's ALBERT, BERT and ELECTRA, as in the published archives:
 
 albert     model.ckpt-best.{index,data}, no `checkpoint` file, albert_config.json, 30k-clean.model
 bert       bert_model.ckpt.{index,data}, bert_config.json, vocab.txt
-electra    electra_small.{index,data}, vocab.txt: the shapes of the weights are the configuration
+electra    electra_small.{index,data}, vocab.txt; the configuration is read from the weights' shapes
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from albert_tf.models import (
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_files
 
-PREFIX = "model.ckpt"  # Name of the checkpoints that are written.
-# Vocabularies next to the checkpoints: in the English archives, in the Chinese ones.
+PREFIX = "model.ckpt"  # Prefix of the checkpoints that `save` writes.
+# Vocabulary files next to the checkpoints, in the English and in the Chinese archives.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
-# What `output_weights` may be; a regression is a classifier of one class.
+# Possible meanings of `output_weights`; a regression is a classifier with one class.
 HEADS = ("classifier", "regression", "multiple_choice")
-# By kind of model: the file of the configuration, the GELU that the software does not have, and
-# beginnings of our names of what its models do not have.
+# By kind of model: the configuration file, the variant of GELU that the software does not have, and
+# prefixes of our names for variables that its models do not have.
 CONFIG_FILES = {
     "albert": "albert_config.json",
     **{config["model_type"]: name for name, config in GOOGLE_CONFIGS.items()},
@@ -49,11 +49,11 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
     "bert": (),
     "electra": ("encoder/pooler/", "sentence_order/"),
 }
-# An ELECTRA's checkpoint holds its generator, too, which is a model of its own.
+# An ELECTRA checkpoint also holds the generator, which is a separate model.
 _GENERATOR = "^generator"
 _LAYER_NORM_EPS = 1e-12
 _KERAS_NORM = re.compile(r"/layer_normalization(_\d+)?/(?=(beta|gamma)$)")
-# Sign in a name -> why no model here is of that kind.
+# Pattern of a variable name -> why such a checkpoint cannot be read.
 _OTHER_MODELS = {
     "/layer_shared/|/word_embeddings_2$": "That is the layout of brightmart/albert_zh, whose model "
     "adds positions behind the projection, which ALBERT does not. Use the Chinese models of "
@@ -65,19 +65,19 @@ _OTHER_MODELS = {
 
 
 class _GoogleWeights(bundle.BundleWeights):
-    """A checkpoint by the reference's names, of whatever version of its code."""
+    """A checkpoint by the reference's names, from any version of its code."""
 
     def __init__(self, prefix: str, use_averages: bool = False) -> None:
         super().__init__(prefix, use_averages)
         _check_names(prefix, self.shapes)
-        # Its later code made some layer norms by Keras, with Keras's name.
+        # Later versions of its code create some layer norms by Keras, under Keras's name.
         names = {_KERAS_NORM.sub("/LayerNorm/", name): name for name in self._stored}
         self._stored = {name: self._stored[stored] for name, stored in names.items()}
         self.shapes = {name: self.shapes[stored] for name, stored in names.items()}
 
 
 def _check_names(prefix: str, names: Iterable[str]) -> None:
-    """Raises UserError for a checkpoint of other code, or of a model that is not an ALBERT."""
+    """Raises UserError for checkpoints of other code or of an unsupported architecture."""
     if not any(name.startswith(("bert/", "electra/")) for name in names):
         raise UserError(
             f"checkpoint {prefix} has none of google-research's names (bert/..., electra/...). "
@@ -90,7 +90,7 @@ def _check_names(prefix: str, names: Iterable[str]) -> None:
 
 
 def kind_of(prefix: str) -> str:
-    """The kind of `names.KINDS` that a checkpoint is of."""
+    """The kind of model in a checkpoint, one of `names.KINDS`."""
     return _kind(_GoogleWeights(prefix))
 
 
@@ -101,8 +101,8 @@ def _kind(weights: bundle.BundleWeights) -> str:
 
 
 def electra_config(prefix: str) -> AlbertConfig | None:
-    """The architecture of an ELECTRA, by its weights; None for other checkpoints. The published
-    archives have no configuration, and all have heads of 64.
+    """The architecture of an ELECTRA, from the shapes of its weights; None for other checkpoints.
+    The published archives have no configuration, and all of them have a head size of 64.
     """
     shapes = _GoogleWeights(prefix).shapes
     words = shapes.get("electra/embeddings/word_embeddings")
@@ -128,9 +128,9 @@ def electra_config(prefix: str) -> AlbertConfig | None:
 
 
 def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> AlbertModel:
-    """A model of the class whose heads a checkpoint holds, with random weights. A head with one
-    output may be a regression's or RACE's, which the file does not say: `head`, one of
-    HEADS, tells; None takes it for a regression, with a warning. A UserError where the checkpoint
+    """A model, with random weights, of the class that has the checkpoint's heads. A head with one
+    output may belong to a regression or to RACE, and the file does not tell which. `head`, one of
+    HEADS, decides; None assumes a regression, with a warning. Raises UserError if the checkpoint
     has no such head.
     """
     shapes = _GoogleWeights(prefix).shapes
@@ -187,8 +187,8 @@ def load(
 
 def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
     """Writes a checkpoint with exactly the reference's names and shapes, and the configuration next
-    to it; a UserError where the reference cannot compute such a model. `kind` is the one that the
-    model was made from, if known: `kind_to_write`.
+    to it. Raises UserError if the reference cannot compute such a model. `kind`: the kind that the
+    model was made from, if known; see `kind_to_write`.
     """
     kind = kind_to_write(model, kind)
     _check_arithmetic(model.config, kind)
@@ -203,17 +203,17 @@ def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
         as_groups(model.config).to_json_file(os.path.join(folder, CONFIG_FILES[kind]))
         return
     values = to_huggingface(model.config, kind)
-    # It has no setting of layer_norm_eps; `_check_arithmetic` has compared it with the fixed one.
+    # The reference has a fixed layer_norm_eps, which `_check_arithmetic` has checked.
     names = {*AlbertConfig.field_names()} - {"layer_norm_eps"}
     values = {key: value for key, value in values.items() if key in names}
-    # Each software has a single GELU, checked above, and calls it gelu; Hugging Face tells two
-    # apart by name.
+    # Hugging Face has two names for the two variants of GELU. The reference calls its only one
+    # "gelu"; `_check_arithmetic` has checked that it is the right one.
     values["hidden_act"] = "gelu" if "gelu" in values["hidden_act"] else values["hidden_act"]
     atomic_files.write_json(os.path.join(folder, CONFIG_FILES[kind]), values, sort_keys=True)
 
 
 def _check_arithmetic(config: AlbertConfig, kind: str) -> None:
-    """Raises UserError for what the reference has no setting for, and would compute otherwise."""
+    """Raises UserError for settings that the reference does not have and would ignore."""
     other = {"gelu_erf": "by tanh", "gelu": "exactly"}
     if config.hidden_act == _OTHER_GELU[kind]:
         raise UserError(
@@ -232,8 +232,8 @@ def _software(kind: str) -> str:
 
 
 def _stored_names(model: AlbertModel, kind: str) -> dict[str, tuple[str, bool]]:
-    """Our name -> (the reference's, whether its transpose is stored), or our own again for parts
-    that no model of this kind has there; a UserError where it has no place for another variable.
+    """Our name -> (the reference's name, whether its transpose is stored). Parts that no model of
+    this kind has there keep our name. Raises UserError for other variables that it cannot store.
     """
     check_sharing(model.config, _software(kind))
     rows = variable_names(model, kind).values()

@@ -48,7 +48,7 @@ CONFIG_FILE = "config.json"
 DTYPES = ("float32", "float16")
 _SOFTWARE = "Hugging Face's AlbertModel"
 
-# Ends of the names of their classes -> ours; the first that fits is written.
+# Suffixes of Hugging Face's class names -> our classes; `save` takes the first that fits.
 _POOLED = {
     "ForPreTraining": AlbertPretrainer,
     "ForSequenceClassification": AlbertClassifier,
@@ -60,8 +60,8 @@ _UNPOOLED = {
     "ForTokenClassification": AlbertTokenClassifier,
 }
 _ENCODER = {"Model": AlbertEncoder}
-# Kind of `names.KINDS` -> how the names of its classes begin, and their ends. ELECTRA and
-# DistilBERT have no pooler, and make classifiers and choices by other heads.
+# Kind of `names.KINDS` -> the prefix of its class names, and their suffixes. ELECTRA and DistilBERT
+# have no pooler, and use other heads for classification and multiple choice.
 _CLASSES: dict[str, tuple[str, dict[str, Any]]] = {
     "albert": ("Albert", {**_POOLED, **_UNPOOLED, **_ENCODER}),
     "bert": ("Bert", {**_POOLED, **_UNPOOLED, **_ENCODER}),
@@ -79,8 +79,8 @@ _PROJECTION = (f"{HUGGINGFACE_PROJECTION}.weight", f"{HUGGINGFACE_PROJECTION}.bi
 
 
 def kind_to_write(model: AlbertModel, stated: str | None = None) -> str:
-    """The kind of `names.KINDS` that a model is one of. `stated` is the kind that its weights came
-    as, None if it is not known: it tells an ELECTRA, whose pooler here was never trained.
+    """The kind of a model, one of `names.KINDS`. `stated` is the kind that its weights were read
+    from, or None if unknown. It identifies an ELECTRA, whose pooler was never trained.
     """
     config = model.config
     if config.parameter_sharing != "none" or config.inner_group_num != 1:
@@ -98,8 +98,8 @@ def load(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """`weights.assign` from a folder. A pooler that Hugging Face's class for the task does not have
-    keeps its values.
+    """`weights.assign` from a folder. If Hugging Face's class for the task has no pooler, the
+    model's pooler keeps its values.
     """
     weights = HuggingFaceWeights(directory)
     rows = _rows(model, weights.kind)
@@ -108,7 +108,7 @@ def load(
         allow_missing = [*allow_missing, f"^{_POOLER}"]
     if weights.kind == "albert" and not model.config.has_embedding_projection:
         size = model.config.hidden_size
-        # A projection of another shape is of another model, as all that is misshapen will show.
+        # A projection of another shape belongs to another model: `assign` reports all shapes.
         if not _projects_by_identity(weights) and weights.shapes[_PROJECTION[0]] == [size, size]:
             raise UserError(
                 f"{weights.path}: {HUGGINGFACE_PROJECTION} is more than the identity, but the "
@@ -119,19 +119,19 @@ def load(
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
     if isinstance(model, AlbertPretrainer):
         allow_unused = [*allow_unused, *_copies(weights, model.config)]
-    # A part that their class does not have is missing under our name.
+    # A variable that Hugging Face's class does not have is reported under our name.
     stored = {row.ours: (row.huggingface or row.ours, row.huggingface_transposed) for row in rows}
     return assign(model.variables, weights, stored.__getitem__, allow_missing, allow_unused)
 
 
 def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
-    """The names of stored copies, as regular expressions; a UserError where one is not a copy."""
+    """Regular expressions of the names of stored copies; raises UserError if one differs."""
     _, _, (_, bias), (_, table) = KINDS[weights.kind].masked_lm
     copies = {
         table: f"{weights.kind}.embeddings.word_embeddings.weight",
         table.replace("weight", "bias"): bias,
     }
-    # An untied table is a weight of the model, and a DistilBERT's only bias is not a copy.
+    # An untied table is a weight of its own, and so is the only bias of a DistilBERT.
     own = {bias} if config.tie_word_embeddings else {bias, table}
     copies = {
         name: original
@@ -151,25 +151,25 @@ def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
 
 
 def read_config(directory: str) -> AlbertConfig:
-    """The architecture of a folder, by its config.json and its weights."""
+    """The architecture of a folder, from its config.json and its weights."""
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
     weights: HuggingFaceWeights | None = None
     if "model_type" not in values and "embedding_size" not in values:
-        # Early files of BERTs, which the hub still has, do not say what they are.
+        # Early BERT files, which are still on the hub, do not state their model_type.
         weights = HuggingFaceWeights(directory)
         values = {**values, "model_type": weights.kind}
     config = AlbertConfig.from_dict(values, path)
     if config.has_embedding_projection or config.parameter_sharing == "none":
         return config
-    # Where E == H, config.json does not tell whether the projection matters: the model keeps it
-    # unless its weights are the identity, which does nothing.
+    # If E == H, config.json does not tell whether the projection matters. The model keeps it unless
+    # its weights are the identity.
     is_identity = _projects_by_identity(weights or HuggingFaceWeights(directory))
     return config.replace(always_project_embeddings=not is_identity)
 
 
 def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
-    """Whether the projection of a folder changes nothing, exactly."""
+    """Whether the projection of a folder is exactly the identity."""
     missing = [name for name in _PROJECTION if name not in weights.shapes]
     if missing:
         raise UserError(
@@ -181,16 +181,16 @@ def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
-    """A model of the class that config.json names in `architectures`, with random weights; a
+    """A model of the class that config.json names in `architectures`, with random weights; raises
     UserError for an unknown class.
     """
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
     names = values.get("architectures") or ["AlbertModel"]
     name = names[0] if isinstance(names, list) else names
-    if name not in tuple(_MODELS):  # No dictionary: it may be a list, which has no hash.
+    if name not in tuple(_MODELS):  # A tuple: the name may be a list, which is not hashable.
         if (stated := values.get("model_type", "albert")) not in tuple(_CLASSES):
-            AlbertConfig.from_dict(values, path)  # Raises: it says which kinds are read.
+            AlbertConfig.from_dict(values, path)  # Its error lists the supported kinds.
         begin, classes = _CLASSES[stated]
         known = ", ".join(f"{begin}{end}" for end in classes)
         raise UserError(
@@ -203,7 +203,7 @@ def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     is_albert = values.get("model_type", "albert") == "albert"
     key, default = ("classifier_dropout_prob", 0.1) if is_albert else ("classifier_dropout", None)
     rate = values.get(key, default)
-    # Theirs: null is the encoder's rate.
+    # In Hugging Face's library, null means the encoder's rate.
     rate = config.hidden_dropout_prob if rate is None else rate
     several = {"multi_label": is_multi_label(values, path)} if kind is AlbertClassifier else {}
     return kind(config, num_classes(values, path), rate, **several)
@@ -226,8 +226,8 @@ def save(
 
     Args:
       labels: names of the classes, for config.json.
-      dtype: of the weights in the file, one of DTYPES; a weight that it cannot hold is a UserError.
-      kind: the kind of `names.KINDS` that the model was made from, if known: `kind_to_write`.
+      dtype: of the weights in the file, one of DTYPES; UserError if a weight would overflow.
+      kind: the kind of `names.KINDS` that the model was made from, if known; see `kind_to_write`.
     """
     import safetensors.numpy
 
@@ -246,19 +246,19 @@ def save(
         kernel, bias = _PROJECTION
         size = model.config.hidden_size
         tensors[kernel], tensors[bias] = np.eye(size, dtype=dtype), np.zeros(size, dtype)
-    if end == "Model":  # Theirs has no prefix when it stands alone.
+    if end == "Model":  # Hugging Face's bare encoder has no prefix.
         tensors = {name.removeprefix(f"{kind}."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
     config = {"architectures": [f"{_CLASSES[kind][0]}{end}"], **to_huggingface(model.config, kind)}
     config.update(_class_settings(model, kind, labels))
     atomic_files.write_json(os.path.join(directory, CONFIG_FILE), config, sort_keys=True)
-    # By this format transformers knows that the file is of PyTorch's classes, not TensorFlow's.
+    # This entry tells transformers that PyTorch's classes wrote the file, not TensorFlow's.
     content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
     atomic_files.write_bytes(os.path.join(directory, WEIGHTS_FILE), content)
 
 
 def _end(model: AlbertModel, kind: str) -> str:
-    """The end of the name that their class for a model has; a UserError where there is none."""
+    """The suffix of Hugging Face's class name for a model; UserError if it has no such class."""
     begin, classes = _CLASSES[kind]
     ours = AlbertEncoder if isinstance(model, AlbertSentenceEncoder) else type(model)
     end = next((end for end, each in classes.items() if each is ours), None)
@@ -271,7 +271,7 @@ def _end(model: AlbertModel, kind: str) -> str:
 
 
 def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
-    """The variable's value in the dtype of the file; UserError where it would overflow."""
+    """The variable's value in the dtype of the file; raises UserError if it would overflow."""
     value = variable.numpy()
     limit = np.finfo(dtype).max
     if (np.abs(value) > limit).any():
@@ -283,7 +283,7 @@ def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
 
 
 def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None) -> dict[str, Any]:
-    """The keys of config.json that a model with classes adds."""
+    """The additional keys of config.json for a model with classes."""
     if not hasattr(model, "num_classes"):
         return {}
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]
@@ -293,7 +293,7 @@ def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None)
     if isinstance(model, AlbertClassifier):
         if model.multi_label:
             problem = {"problem_type": MULTI_LABEL}
-        elif model.num_classes == 1:  # Without it, their pipeline gives the number's sigmoid.
+        elif model.num_classes == 1:  # Otherwise transformers' pipeline applies a sigmoid.
             problem = {"problem_type": REGRESSION}
     return {
         **problem,

@@ -1,4 +1,4 @@
-"""Hugging Face's config.json: written from an AlbertConfig, and what it says of the classes."""
+"""Hugging Face's config.json: written from an AlbertConfig, and read for the classes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 
 
 def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]:
-    """The keys of a config.json, with what Hugging Face needs besides the architecture, for a kind
-    of `names.KINDS` that `kind_to_write` gave.
+    """The keys of a config.json, with those that Hugging Face needs besides the architecture.
+    `kind` is the result of `kind_to_write`.
     """
     if kind == "albert":
         grouped = as_groups(config)
         check_groups_agree(
             grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
         )
-        # Ids of [CLS] and [SEP], as the published configurations have them.
+        # Ids of [CLS] and [SEP], as in the published configurations.
         config, further = grouped, {"bos_token_id": 2, "eos_token_id": 3}
     else:
         further = {}
@@ -31,8 +31,8 @@ def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]
         left_out += ["num_hidden_groups", "inner_group_num"]
     if kind == "bert":
         left_out.append("embedding_size")
-    # Their library has the projection of an ALBERT always, and ignores keys that it does not know:
-    # always_project_embeddings is for reading the folder again here.
+    # Hugging Face's ALBERT always has the projection, and ignores unknown keys. This project needs
+    # always_project_embeddings to read the folder again.
     for key, default in (("always_project_embeddings", False), ("tie_word_embeddings", True)):
         if values[key] == default:
             left_out.append(key)
@@ -50,7 +50,7 @@ def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]
 
 
 def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
-    """The names of the classes in order, as config.json has them in `id2label`; [] if it has none.
+    """The names of the classes in order, from `id2label` of config.json; [] if it has none.
 
     {"0": "yes", "1": "no"} -> ["yes", "no"]
     """
@@ -63,7 +63,7 @@ def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
 
 
 def num_classes(values: dict[str, Any], source: str = "config") -> int:
-    """The number of classes by `id2label`, or else by `num_labels`; Hugging Face's default is 2."""
+    """The number of classes, from `id2label` or `num_labels`; Hugging Face's default is 2."""
     names = class_names(values, source)
     number = len(names) or values.get("num_labels", 2)
     if type(number) is not int or number < 1:
@@ -72,7 +72,7 @@ def num_classes(values: dict[str, Any], source: str = "config") -> int:
 
 
 def is_multi_label(values: dict[str, Any], source: str = "config") -> bool:
-    """Whether a classifier gives any number of labels, instead of one class or one number."""
+    """Whether a classifier assigns any number of labels, not one class or one number."""
     problem, number = values.get("problem_type"), num_classes(values, source)
     if problem not in (None, REGRESSION, "single_label_classification", MULTI_LABEL):
         raise UserError(
@@ -89,14 +89,14 @@ def is_multi_label(values: dict[str, Any], source: str = "config") -> bool:
 
 
 def as_groups(config: AlbertConfig) -> AlbertConfig:
-    """The same architecture with parameter_sharing="all", for formats that know groups only: where
-    nothing is shared, each layer is a group.
+    """The same architecture with parameter_sharing="all", for formats that support only groups. If
+    nothing is shared, each layer becomes a group.
     """
     if config.parameter_sharing != "none":
         return config
     number = config.num_hidden_layers
     grouped = config.replace(parameter_sharing="all", num_hidden_groups=number)
-    # The reference computes a layer's group in floating point, which misses for some numbers.
+    # The reference computes a layer's group in floating point, which is wrong for some numbers.
     if any(grouped.group_of_layer(layer, number) != layer for layer in range(number)):
         raise UserError(
             f"with {number} layers the reference's formula does not give each layer its own group, "

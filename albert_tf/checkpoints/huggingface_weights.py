@@ -1,10 +1,10 @@
-"""The weights in a Hugging Face folder, by the names of its PyTorch classes, in whatever files.
+"""The weights in a Hugging Face folder, by the names of its PyTorch classes, from any of these:
 
 model.safetensors               of PyTorch classes, or of TensorFlow's (names ending in ":0")
 model.safetensors.index.json    the same in several files
 tf_model.h5                     of TensorFlow's classes
 
-Nothing is ever unpickled: a folder with pytorch_model.bin alone is an error that says what to do.
+Nothing is ever unpickled: for a folder with only pytorch_model.bin, the error says what to do.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from albert_tf.errors import UserError
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = f"{WEIGHTS_FILE}.index.json"
 H5_FILE = "tf_model.h5"
-WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, H5_FILE)  # The first that a folder holds counts.
-# NumPy, and with it safetensors.numpy, knows no bfloat16.
+WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, H5_FILE)  # The first one in the folder is read.
+# NumPy, and therefore safetensors.numpy, does not support bfloat16.
 _DTYPES = {
     "BF16": tf.bfloat16.as_numpy_dtype,
     "F16": np.float16,
@@ -36,9 +36,9 @@ _DTYPES = {
     **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
     "BOOL": np.bool_,
 }
-# Buffers, not weights: numbers from 0 on, and zeros, which some versions write.
+# Buffers that some versions write (0, 1, 2, ... and zeros), not weights.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
-# How names of TensorFlow's classes end -> of PyTorch's, and whether the transpose is stored.
+# Suffix of a name in TensorFlow's classes -> PyTorch's suffix, and whether to transpose.
 _ENDS = {
     "kernel": ("weight", True),
     "gamma": ("weight", False),
@@ -47,21 +47,21 @@ _ENDS = {
     "weight": ("weight", False),
     "bias": ("bias", False),
 }
-# The parts of TensorFlow's classes; before them some files have the name of the model.
+# Top-level parts of TensorFlow's classes; some files prefix them with the model's name.
 _PARTS = (
     *("albert", "predictions", "sop_classifier", "classifier", "qa_outputs"),
     *("bert", "mlm___cls", "nsp___cls", "electra", "discriminator_predictions"),
     *("generator_predictions", "generator_lm_head"),
 )
-# Parts of names in the files of old versions, and of TensorFlow's classes -> of today's.
+# Parts of names in files of old versions and of TensorFlow's classes -> current names.
 _RENAMED = {
     "LayerNorm.gamma": "LayerNorm.weight",
     "LayerNorm.beta": "LayerNorm.bias",
     "mlm___cls.": "cls.",
     "nsp___cls.": "cls.",
 }
-# Sign in a name of a bare encoder, whose names have no prefix -> the kind of model; the first that
-# some name has counts.
+# Prefix of a name in a bare encoder, whose names do not begin with the model -> the kind of model.
+# The first entry that matches any name decides.
 _SIGNS = {
     "encoder.albert_layer_groups.": "albert",
     "embeddings_project.": "electra",
@@ -74,10 +74,10 @@ Tensors = dict[str, np.ndarray]
 
 
 class HuggingFaceWeights:
-    """The weights of a folder by the names of PyTorch's classes with heads; `path` is the file that
+    """The weights of a folder by the names of PyTorch's classes with heads. `path` is the file that
     holds them, or the index that names the files; `kind` is one of `names.KINDS`.
 
-    Weights of a bare encoder get the prefix of the others: "pooler.weight" ->
+    Names of a bare encoder get the prefix that models with heads have: "pooler.weight" ->
     "albert.pooler.weight".
     """
 
@@ -93,7 +93,7 @@ class HuggingFaceWeights:
             for name, value in found.items()
             if not name.endswith(_BUFFERS)
         }
-        if self.kind == "distilbert":  # It has no segments, which is as if they added nothing.
+        if self.kind == "distilbert":  # It has no segment embeddings; zeros are equivalent.
             words = self._tensors.get(
                 "distilbert.embeddings.word_embeddings.weight", np.zeros([0, 0])
             )
@@ -107,7 +107,7 @@ class HuggingFaceWeights:
 
 
 def _kind(names: Collection[str]) -> tuple[str, str]:
-    """The kind of model that has weights of these names, and what all names lack in front."""
+    """The kind of model with weights of these names, and the prefix that all names lack."""
     for kind in KINDS:
         if any(name.startswith(f"{kind}.") for name in names):
             return kind, ""
@@ -124,7 +124,7 @@ def _renamed(name: str) -> str:
 
 
 def weights_files(directory: str) -> list[str]:
-    """Paths of the files with the values of a folder's weights."""
+    """Paths of the files that hold a folder's weights."""
     path = os.path.join(directory, _weights_file(directory))
     if not path.endswith(INDEX_FILE):
         return [path]
@@ -132,7 +132,7 @@ def weights_files(directory: str) -> list[str]:
 
 
 def origin(directory: str) -> dict[str, Any] | None:
-    """The repository, the commit and the SHA-256 of each file of weights, if a folder is one of the
+    """The repository, the commit and the SHA-256 of each weights file, if the folder is in the
     hub's cache: .../models--org--name/snapshots/COMMIT, with links to files named by their hash.
     """
     found = _IN_CACHE.search(directory)
@@ -144,7 +144,7 @@ def origin(directory: str) -> dict[str, Any] | None:
 
 
 def _weights_file(directory: str) -> str:
-    """The name of the file to read, as transformers chooses."""
+    """The name of the file to read, chosen as transformers does."""
     names = tf.io.gfile.listdir(directory)
     adapters = [name for name in names if name.startswith("adapter_")]
     if adapters:
@@ -192,7 +192,7 @@ def _read_safetensors(path: str) -> Tensors:
 
 
 def _array(path: str, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
-    """A tensor as the file has it: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
+    """The array of a stored tensor: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
     dtype = tensor["dtype"]
     if dtype not in _DTYPES:
         raise UserError(
@@ -206,7 +206,7 @@ def _read_index(path: str) -> dict[str, str]:
     """Name of a weight -> name of the file in the folder that holds it."""
     files: Any = read_json(path).get("weight_map")
     names = files.values() if isinstance(files, dict) else [None]
-    # A name with a path could lead out of the folder.
+    # A name that contains a path could point outside of the folder.
     if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise UserError(
             f"{path} has no weight_map from weights to files of its folder. Copy it again."
@@ -215,17 +215,17 @@ def _read_index(path: str) -> dict[str, str]:
 
 
 def _in_model(name: str) -> str:
-    """The name without the model's own: "tf_albert_model/albert/pooler/bias:0" ->
+    """The name without the name of the model: "tf_albert_model/albert/pooler/bias:0" ->
     "albert/pooler/bias:0".
     """
-    # TensorFlow's classes write the model's name into an index, and not into the files.
+    # TensorFlow's classes write the model's name into the index, but not into the files.
     words = name.split("/")
     start = next((place for place, word in enumerate(words) if word in _PARTS), 0)
     return "/".join(words[start:])
 
 
 def _read_shards(path: str) -> Tensors:
-    """The weights of all files of an index, each of which holds exactly what the index says."""
+    """The weights of all files of an index; each file must hold exactly what the index lists."""
     expected, found = _read_index(path), {}
     for file in sorted(set(expected.values())):
         shard = os.path.join(os.path.dirname(path), file)
@@ -253,7 +253,7 @@ def _read_h5(path: str) -> Tensors:
     try:
         with h5py.File(content, "r") as file:
             for name, value in _datasets(file):
-                # Some weights lie in the file twice.
+                # The file contains some weights twice.
                 if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
                     raise UserError(f"{path} holds {name} twice, with different values.")
     except (OSError, KeyError, ValueError, RuntimeError) as error:
@@ -282,7 +282,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
             raise UserError(f"{path}: {name} is not a weight of a model that is read here.")
         end, transposed = _ENDS[words[-1]]
         found[".".join([*words[:-1], end])] = value.T if transposed else value
-    # The head of masked words has two biases, and adds the decoder's only (TFAlbertMLMHead.call).
+    # The masked-LM head has two biases, but adds only the decoder's (TFAlbertMLMHead.call).
     if "predictions.decoder.bias" in found:
         found["predictions.bias"] = found.pop("predictions.decoder.bias")
     return found

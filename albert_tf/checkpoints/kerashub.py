@@ -1,9 +1,9 @@
 """KerasHub's presets of ALBERT, folders of JSON and HDF5:
 
 config.json, model.weights.h5             the backbone
-task.json, task.weights.h5                a head: of masked words, or of classes
+task.json, task.weights.h5                a head: masked LM, or classification
 tokenizer.json, assets/tokenizer/vocabulary.spm
-preprocessor.json                         the length, of a task
+preprocessor.json                         the sequence length of a task
 metadata.json
 """
 
@@ -43,7 +43,7 @@ from data_pipeline.files import atomic_files
 
 CONFIG_FILE, TASK_FILE, _PREPROCESSOR_FILE = "config.json", "task.json", "preprocessor.json"
 _SOFTWARE = "KerasHub's AlbertBackbone"
-# Class of a task -> ours.
+# KerasHub's task class -> ours.
 _TASKS = {"AlbertMaskedLM": AlbertPretrainer, "AlbertTextClassifier": AlbertClassifier}
 # AlbertMaskedLM -> albert_masked_lm.
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -64,7 +64,7 @@ _FIELDS = {
 
 
 class KerasHub(Source):
-    """A preset of KerasHub, of its AlbertBackbone or of a task with one."""
+    """A KerasHub preset of an AlbertBackbone, or of a task that contains one."""
 
     format = "kerashub"
     may_lack = ("^sentence_order/",)
@@ -89,10 +89,10 @@ class KerasHub(Source):
         if missing:
             raise UserError(f"{self.config_file} lacks {', '.join(missing)}. Copy it again.")
         fields = {ours: values[theirs] for ours, theirs in _FIELDS.items()}
-        # KerasHub has one rate for both.
+        # KerasHub has a single dropout rate for both.
         fields["attention_probs_dropout_prob"] = fields["hidden_dropout_prob"]
         config = AlbertConfig.from_dict(fields, self.config_file)
-        # Only where E == H is the projection, which KerasHub always has, optional here.
+        # KerasHub always has the projection; in this project it is optional if E == H.
         if config.embedding_size != config.hidden_size:
             return config
         is_identity = KerasHubWeights(self.path).projects_by_identity()
@@ -153,7 +153,7 @@ class KerasHub(Source):
         backbone = _object("AlbertBackbone", "float32", **values)
         _write(folder, CONFIG_FILE, backbone)
         _write(folder, "metadata.json", {
-            "keras_version": "3.15.1",  # Of the software whose files these are like.
+            "keras_version": "3.15.1",  # The version whose file format this follows.
             "keras_hub_version": "0.32.0",
             "parameter_count": count,
             "tasks": ["MaskedLM", "TextClassifier"],
@@ -183,8 +183,8 @@ class KerasHub(Source):
 
 
 def _check(model: AlbertModel, beside: Beside) -> str | None:
-    """The class of the task that a model becomes, None for a backbone; a UserError for a model that
-    KerasHub's classes do not compute.
+    """KerasHub's task class for a model, or None for a backbone; raises UserError for a model that
+    KerasHub's classes cannot compute.
     """
     config = model.config
     check_sharing(config, _SOFTWARE)
@@ -247,7 +247,7 @@ def _write(folder: str, name: str, content: dict[str, Any]) -> None:
 
 
 def _lost(model: AlbertModel, beside: Beside) -> list[str]:
-    """Lines about what a preset has no place for."""
+    """Lines about parts that a preset cannot store."""
     config, lines = model.config, []
     if isinstance(model, AlbertPretrainer):
         lines.append("kerashub has no head of sentence order: it is left out.")

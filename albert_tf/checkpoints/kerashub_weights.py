@@ -1,4 +1,4 @@
-"""The weights of KerasHub's presets: their names, and the files of HDF5."""
+"""The weights of KerasHub's presets: their names, and the HDF5 files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WEIGHTS_FILE, SHARDS_FILE = "model.weights.h5", "model.weights.json"
 TASK_WEIGHTS_FILE = "task.weights.h5"
 PROJECTION = f"{WEIGHTS_FILE}/layers/dense"
 _ATTENTION, _HEAD = "_self_attention_layer", f"{TASK_WEIGHTS_FILE}/layers/masked_lm_head"
-# Layers and tables here -> theirs, whose variables are numbered.
+# Our layers and tables -> KerasHub's layers, whose variables are numbered.
 _ENCODER = {
     "embeddings/word_embeddings": "reversible_embedding",
     "embeddings/position_embeddings": "position_embedding",
@@ -48,7 +48,7 @@ _NUMBERS = {"kernel": 0, "bias": 1, "gamma": 0, "beta": 1}
 
 
 def stored_names(config: AlbertConfig) -> dict[str, str]:
-    """Our name -> the file and the path in it, of all layers that KerasHub has."""
+    """Our name -> KerasHub's file and the path in it, for all layers that KerasHub has."""
     parts = {f"encoder/{ours}": f"layers/{theirs}" for ours, theirs in _ENCODER.items()}
     inner_ones = config.inner_group_num
     for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
@@ -66,7 +66,7 @@ def stored_names(config: AlbertConfig) -> dict[str, str]:
 
 
 def _as_matrix(name: str, value: np.ndarray) -> np.ndarray:
-    """The value with the heads in one axis, as here: [H, N, H/N] -> [H, H], [N, H/N] -> [H]."""
+    """The value with the heads merged into one axis: [H, N, H/N] -> [H, H], [N, H/N] -> [H]."""
     if f"/{_ATTENTION}/" not in name:
         return value
     if "/output_dense/" in name:
@@ -75,7 +75,7 @@ def _as_matrix(name: str, value: np.ndarray) -> np.ndarray:
 
 
 class KerasHubWeights:
-    """The weights of a preset, by names that begin with their file; see `weights.Weights`."""
+    """The weights of a preset, by names that start with the file name; see `weights.Weights`."""
 
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, WEIGHTS_FILE)
@@ -94,7 +94,7 @@ class KerasHubWeights:
         return self._values[name].astype(np.float32)
 
     def projects_by_identity(self) -> bool:
-        """Whether the layer behind the embeddings, which KerasHub always has, changes nothing."""
+        """Whether the projection of the embeddings, which KerasHub always has, is the identity."""
         kernel, bias = (self._values.get(f"{PROJECTION}/vars/{at}") for at in (0, 1))
         if kernel is None or bias is None:
             return False
@@ -110,7 +110,7 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
         # Keras stores the slots of a compiled model's optimizer in the same file.
         if isinstance(each, h5py.Dataset) and not name.startswith("optimizer/"):
             stored, value = f"{file_name}/{name}", each[()]
-            if each.attrs.get("dtype") == "bfloat16":  # Which HDF5 does not know: two bytes.
+            if each.attrs.get("dtype") == "bfloat16":  # HDF5 stores it as two raw bytes.
                 value = value.view(tf.bfloat16.as_numpy_dtype)
             found[stored] = _as_matrix(stored, value)
 
@@ -126,8 +126,8 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
 
 
 def write(model: AlbertModel, folder: str) -> int:
-    """Writes the files of weights, without what KerasHub's classes do not have; returns the number
-    of parameters of the backbone.
+    """Writes the weights files, without variables that KerasHub's classes do not have. Returns the
+    number of parameters of the backbone.
     """
     import h5py
 

@@ -1,4 +1,4 @@
-"""Paths with [ ] * and ?, which TensorFlow takes for a pattern where it reads a checkpoint."""
+"""Paths with [ ] * and ?, which TensorFlow treats as a pattern when it reads a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from albert_tf.errors import UserError
 from data_pipeline.files import storage
 
-# TensorFlow finds "a*/step-4" and every name that fits, and looks for "a[1]/step-4" in a folder
-# "a1". There is no way to escape these characters, so a local folder is read through a link.
+# For "a*/step-4", TensorFlow finds every name that matches; "a[1]/step-4" it looks for in a folder
+# "a1". These characters cannot be escaped, so a local folder is read through a link.
 _PATTERN = re.compile(r"[\[\]*?]")
 
 
 def check(path: str, what: str) -> None:
-    """Raises UserError for a path to write to that TensorFlow takes for a pattern; `what` is to be
-    written there, as the beginning of a sentence: "An export".
+    """Raises UserError if TensorFlow would treat an output path as a pattern. `what` begins the
+    message with the thing to be written: "An export".
     """
     if found := _PATTERN.search(path):
         raise UserError(
@@ -35,22 +35,22 @@ def check_remote(path: str) -> None:
 
 @contextlib.contextmanager
 def literal(path: str) -> Iterator[str]:
-    """A context with a path of the same checkpoint or SavedModel that holds no pattern.
+    """A context with a path to the same checkpoint or SavedModel without pattern characters.
 
     runs/a[1]/step-4 -> /tmp/albert_tf_xyz/linked, next to links to the files of that checkpoint.
-    A path without [ ] * and ? stays as it is; one with them on gs:// is a UserError.
+    A path without [ ] * and ? is returned unchanged; one with them on gs:// raises UserError.
     """
     check_remote(path)
     if not _PATTERN.search(path):
         yield path
         return
-    # TMPDIR may hold a pattern itself.
+    # TMPDIR itself may contain pattern characters.
     is_usual = not _PATTERN.search(tempfile.gettempdir())
     with tempfile.TemporaryDirectory(
         prefix="albert_tf_", dir=None if is_usual else "/tmp"
     ) as temporary:
         link = os.path.join(temporary, "linked")
-        # Absolute, since the target of a link is relative to the folder that the link is in.
+        # Absolute, because a link's target is resolved relative to the link's own folder.
         folder, name = os.path.split(os.path.abspath(path))
         if os.path.isdir(path):
             os.symlink(os.path.join(folder, name), link)

@@ -1,7 +1,7 @@
-"""One explicit table: the name of every variable here, in google-research's code of the kind of
-model (albert, bert, electra), and in Hugging Face's library.
+"""One explicit table of variable names: our name of each variable, google-research's name for the
+kind of model (albert, bert, electra), and Hugging Face's name.
 
-A row also says whether the other two store the transpose.
+Each row also says whether the other two formats store the transpose.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertModel
 
-# Hugging Face's layer between embeddings and transformer, which an ALBERT has where E == H, too.
+# Hugging Face's layer between embeddings and transformer; its ALBERT has it even if E == H.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 
 class VariableName(NamedTuple):
-    """The names of one variable in each format; None where a format has no such variable."""
+    """The names of one variable in each format; None if a format has no such variable."""
 
     ours: str  # Here, and in model folders.
     google: str | None
     huggingface: str | None
-    # Ours are [in, out]. Hugging Face (PyTorch) keeps every kernel as [out, in], the reference only
-    # in its output layers, which it multiplies with transpose_b.
+    # Our kernels are [in, out]. Hugging Face (PyTorch) stores all kernels as [out, in], the
+    # reference only those of its output layers, which it multiplies with transpose_b.
     google_transposed: bool = False
     huggingface_transposed: bool = False
 
 
 class Kind(NamedTuple):
-    """Names of a kind of model, a pair for a part: google-research's and Hugging Face's."""
+    """Names for a kind of model: for each part, google-research's and Hugging Face's name."""
 
     encoder: tuple[str | None, str]
-    layer: tuple[str, str]  # Of a group and an inner one, within the encoder.
-    # Ours within a layer: theirs, in the order query, key, value, output and norm of attention,
-    # then intermediate, output and norm of the feed-forward block.
+    layer: tuple[str, str]  # Template for group and inner group, within the encoder.
+    # The names within a layer, in the order query, key, value, output and norm of attention, then
+    # intermediate, output and norm of the feed-forward block.
     layer_parts: tuple[tuple[str, str], ...]
     projection: tuple[str | None, str | None]  # Within the encoder.
     pooler: tuple[str | None, str | None]  # Within the encoder.
-    # Of masked words: transform, norm, bias, and a table that is not tied.
+    # Of the masked-LM head: transform, norm, bias, and the untied output table.
     masked_lm: tuple[tuple[str | None, str], ...]
     sentence_order: tuple[str | None, str | None]
 
@@ -70,7 +70,7 @@ _ALBERT = Kind(
         "encoder/transformer/group_{group}/inner_group_{inner}",
         "encoder.albert_layer_groups.{group}.albert_layers.{inner}",
     ),
-    # The reference calls the blocks of every group attention_1 and ffn_1, its norms LayerNorm (of
+    # The reference names the blocks of every group attention_1 and ffn_1, the norms LayerNorm (of
     # attention) and LayerNorm_1, and nests the second dense layer of the FFN in the first.
     layer_parts=(
         ("attention_1/self/query", "attention.query"),
@@ -106,8 +106,8 @@ _BERT = Kind(
     ),
     sentence_order=("cls/seq_relationship/", "cls.seq_relationship"),
 )
-# Hugging Face's model_type -> its names. An ELECTRA has no pooler and no pairs of segments; of
-# google-research's checkpoints the generator, a model of its own, is not read.
+# Hugging Face's model_type -> its names. An ELECTRA has no pooler and no sentence-order head. Its
+# generator, a separate model in google-research's checkpoints, is not read.
 KINDS = {
     "albert": _ALBERT,
     "bert": _BERT,
@@ -152,7 +152,7 @@ KINDS = {
 
 
 def variable_names(model: AlbertModel, kind: str = "albert") -> dict[str, VariableName]:
-    """The names of every variable of a model, by our name, in checkpoints of a kind of `KINDS`."""
+    """The names of every variable of a model in checkpoints of a kind of `KINDS`, by our name."""
     names = KINDS[kind]
     heads = _heads(model.config, names).get(model.saved_as, [])
     return {row.ours: row for row in [*_encoder(model.config, names), *heads]}
@@ -173,7 +173,7 @@ def _encoder(config: AlbertConfig, kind: Kind) -> list[VariableName]:
     rows += _layer_norm("encoder/embeddings/layer_norm", *norm)
     if config.has_embedding_projection:
         google, hugging = within(kind.projection)
-        # google-research has no such layer where E == H.
+        # google-research has no such layer if E == H.
         google = google if config.embedding_size != config.hidden_size else None
         rows += _dense("encoder/embeddings/projection", google, hugging)
     for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
@@ -189,9 +189,9 @@ def _encoder(config: AlbertConfig, kind: Kind) -> list[VariableName]:
 
 
 def _heads(config: AlbertConfig, kind: Kind) -> dict[str, list[VariableName]]:
-    """The variables of heads, by `saved_as` of the models; others have no head."""
-    # The reference makes this head outside of any scope: its names are output_weights, output_bias.
-    # An ELECTRA is fine-tuned there with heads of other shapes.
+    """The variables of heads, by `saved_as` of the models; models not listed have no head."""
+    # The reference creates this head outside of any scope, as output_weights and output_bias. Its
+    # fine-tuned ELECTRAs have heads of other shapes.
     outside, squad = (None, None) if kind is KINDS["electra"] else ("", "cls/squad/")
     classifier = _output("classification/logits", outside, "classifier")
     order = _output("sentence_order/logits", *kind.sentence_order)
@@ -284,7 +284,7 @@ def _output(ours: str, google_scope: str | None, hugging: str | None) -> list[Va
 
 
 def check_sharing(config: AlbertConfig, software: str) -> None:
-    """Raises UserError for sharing that cannot be expressed by groups, all that `software` has."""
+    """Raises UserError if groups, all that `software` supports, cannot express the sharing."""
     if config.parameter_sharing in ("attention", "ffn"):
         raise UserError(
             f"parameter_sharing={config.parameter_sharing!r} has no counterpart in {software}, "

@@ -1,10 +1,10 @@
-"""Model folders, this project's own format: all that is needed to use a model, on either stack.
+"""Model folders, this project's own format: all that is needed to use a model, on either Keras 2.
 
 albert_config.json   the architecture
 model.json           task, labels, lengths, hashes of its sources and of all files here
 model.ckpt.*         weights by name
 spiece.model         (or vocab.txt) the vocabulary
-tokenizer_settings.json   how text is normalized before it
+tokenizer_settings.json   how text is normalized before tokenization
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ def save(
     vocab_file: str | None = None,
     tokenizer: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a model folder. An older one is replaced once the new one is whole.
+    """Writes a model folder. An older one is replaced once the new one is complete.
 
     Args:
       metadata: entries of model.json besides task and classes, e.g. labels, max_seq_length, hashes;
-        a number that is not finite, as an undefined score, becomes null.
+        a number that is not finite, such as an undefined score, becomes null.
       vocab_file: vocabulary to copy into the folder.
-      tokenizer: settings for tokenizer_settings.json; they go with `vocab_file`.
+      tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
     """
     content = {**_describe(model), **_finite(metadata)}
     with atomic_folders.replacing(directory) as new:
-        # How activations are kept is a choice of each run.
+        # Recomputation of activations is chosen for each run.
         model.config.replace(recompute=False).to_json_file(os.path.join(new, CONFIG_FILE))
         if vocab_file:
             name = vocabulary.stored_name(vocab_file)
@@ -89,14 +89,14 @@ def save(
             atomic_files.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
-        # Last, since it holds the hashes of all other files.
+        # Written last, since it contains the hashes of all other files.
         content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))
         atomic_files.write_json(os.path.join(new, METADATA_FILE), content)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
-    """The entries of model.json that follow from the model: its task and the constructor arguments
-    of its class.
+    """The entries of model.json that depend only on the model: its task and the constructor
+    arguments of its class.
     """
     task = next((task for task, kind in MODELS.items() if type(model) is kind), None)
     if task is None:
@@ -111,26 +111,26 @@ def _describe(model: keras.Model) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Values of JSON with None for numbers that JSON does not have."""
+    """The value with None in place of numbers that JSON cannot represent."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
-    """The content of model.json, without its hashes; a UserError where it or another file but the
-    weights is not what was written.
+    """The content of model.json, without its hashes. Raises UserError if it or any other file was
+    changed; the weights are not checked here.
     """
     found = _read_metadata(directory)
     folder = os.path.dirname(found.path)
-    # Weights take seconds to hash: they are compared where they are loaded, and by `check`.
+    # Hashing weights takes seconds, so they are checked when they are loaded, and by `check`.
     small = (name for name in found.hashes if not name.startswith(WEIGHTS_PREFIX))
     found.check(folder, small, _ADVICE)
     return found.values
 
 
 def check(directory: str) -> None:
-    """Raises UserError where a file of a model folder is not what was written."""
+    """Raises UserError if any file of a model folder was changed."""
     read_metadata(directory)
     _check_weights(directory)
 
@@ -161,7 +161,7 @@ def read_config(directory: str) -> AlbertConfig:
 
 
 def vocabulary_file(directory: str) -> str:
-    """Path of the vocabulary of a model folder; raises UserError where it has none."""
+    """Path of the vocabulary of a model folder; raises UserError if it has none."""
     path = vocabulary.find(atomic_folders.existing(directory))
     if path is None:
         raise UserError(
@@ -175,17 +175,17 @@ def make_model(directory: str, config: AlbertConfig, packed: bool | None = None)
     """A model of the class that model.json names, with random weights."""
     metadata = read_metadata(directory)
     kind = MODELS[metadata["task"]]
-    # model.json has entries of the run as well, such as scores: the constructor knows its own. (In
-    # Python 3.10 the signature of a class without a constructor of its own is Keras's __new__.)
+    # model.json also has entries of the run, such as scores: take only the constructor's arguments.
+    # (In Python 3.10, the signature of a class without its own constructor is Keras's __new__.)
     names = set(inspect.signature(kind.__init__).parameters) & set(metadata)
     return kind(config, packed=packed, **{name: metadata[name] for name in names})
 
 
 def load_model(directory: str, packed: bool | None = None) -> keras.Model:
-    """The model of a folder, with its weights; a UserError where it is not a model folder, or
+    """The model of a folder, with its weights; raises UserError if it is not a model folder, or is
     damaged.
     """
-    read_metadata(directory)  # Before the configuration, whose hash it compares.
+    read_metadata(directory)  # First, because it checks the hash of the configuration.
     model = make_model(directory, read_config(directory), packed)
     load_weights(model, directory)
     return model

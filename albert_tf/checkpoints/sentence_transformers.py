@@ -1,8 +1,8 @@
-"""The files by which sentence-transformers makes vectors of an encoder's outputs.
+"""The files that tell sentence-transformers how to make vectors from an encoder's outputs.
 
 modules.json, 1_Pooling/config.json       the steps
-sentence_bert_config.json                 lengths, in the names of its older classes, too
-config_sentence_transformers.json         words before every text
+sentence_bert_config.json                 lengths; also under the names of its older classes
+config_sentence_transformers.json         prompts that go before every text
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from albert_tf.errors import UserError
 
 MODULES_FILE, _PROMPTS_FILE = "modules.json", "config_sentence_transformers.json"
 _KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
-_LENGTH_FILES = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)  # The first counts.
+_LENGTH_FILES = tuple(f"sentence_{kind}_config.json" for kind in _KINDS)  # First found is read.
 _TOKENIZER_FILE = "tokenizer_config.json"
-_MODES = {"mean": "mean", "cls": "first"}  # Their modes of pooling -> ours.
+_MODES = {"mean": "mean", "cls": "first"}  # sentence-transformers' pooling modes -> ours.
 
 
 class Pooling(NamedTuple):
     """The steps from an encoder's outputs to a sentence's vector."""
 
-    mode: str = "mean"  # The mean over tokens, or the "first" token's.
-    normalized: bool = False  # Whether vectors get length 1.
-    others: Sequence[str] = ()  # Steps that are not computed here.
+    mode: str = "mean"  # "mean" over tokens, or the "first" token.
+    normalized: bool = False  # Whether vectors are scaled to length 1.
+    others: Sequence[str] = ()  # Steps that this project does not support.
 
 
 def read_pooling(directory: str) -> Pooling:
-    """The steps by modules.json; means where a folder says nothing of vectors.
+    """The steps that modules.json lists; the default, mean pooling, if there is no such file.
 
     Transformer, Pooling of the first token, Dense -> Pooling("first", False, ["Dense"]).
     """
@@ -48,7 +48,7 @@ def read_pooling(directory: str) -> Pooling:
         kind = str(module.get("type")).rsplit(".", 1)[-1]
         if kind == "Pooling":
             modes = _modes(os.path.join(directory, str(module.get("path")), "config.json"))
-            # Vectors of several modes are concatenated there, which is not computed here.
+            # With several modes, sentence-transformers concatenates the vectors: unsupported.
             if len(modes) == 1 and modes[0] in _MODES:
                 pooling = pooling._replace(mode=_MODES[modes[0]])
             else:
@@ -61,7 +61,7 @@ def read_pooling(directory: str) -> Pooling:
 
 
 def _modes(path: str) -> list[str]:
-    """The modes of a Pooling, as it has been written since version 5.4, or by a key for each."""
+    """The modes of a Pooling: in one key since version 5.4, before that in one key per mode."""
     config: Any = read_json(path)
     found = config.get("pooling_mode")
     if found is None:
@@ -73,7 +73,7 @@ def _modes(path: str) -> list[str]:
 
 
 def _before_the_encoder(directory: str) -> list[str]:
-    """Changes of a text before the tokenizer reads it, none of which is made here."""
+    """Preprocessing of a text before the tokenizer, none of which this project supports."""
     others, config = [], _read_if_there(directory, _PROMPTS_FILE)
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not isinstance(name, str | None):
@@ -88,16 +88,16 @@ def _before_the_encoder(directory: str) -> list[str]:
 
 
 def read_length(directory: str, positions: int) -> int | None:
-    """The number of tokens that texts are cut to, if the folder says it. Its tokenizer's length
-    counts where it is less than the model's `positions`.
+    """The number of tokens that texts are truncated to, if the folder states it. The tokenizer's
+    length counts only if it is below the model's `positions`.
     """
     length = _read_if_there(directory, *_LENGTH_FILES).get("max_seq_length")
     if length is None and tf.io.gfile.exists(os.path.join(directory, MODULES_FILE)):
         longest = _read_if_there(directory, _TOKENIZER_FILE).get("model_max_length")
-        # 1e30 stands for no limit there.
+        # Tokenizers write 1e30 for "no limit".
         is_limit = isinstance(longest, int) and longest < positions
         length = longest if is_limit else None
-    # 3 is room for [CLS], one token and [SEP].
+    # 3 leaves room for [CLS], one token and [SEP].
     if length is not None and (type(length) is not int or length < 3):
         raise UserError(
             f"{directory}: the length of its texts (max_seq_length in {_LENGTH_FILES[0]}, or "
@@ -107,7 +107,7 @@ def read_length(directory: str, positions: int) -> int | None:
 
 
 def _read_if_there(directory: str, *names: str) -> dict[str, Any]:
-    """The first of some files that a folder has; {} if it has none."""
+    """The content of the first of these files that exists in a folder; {} if none does."""
     paths = (os.path.join(directory, name) for name in names)
     found = next((path for path in paths if tf.io.gfile.exists(path)), None)
     return read_json(found) if found else {}

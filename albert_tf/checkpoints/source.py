@@ -1,4 +1,4 @@
-"""The class of which every format of model folders and checkpoints is a subclass: formats.py."""
+"""The base class of all formats of model folders and checkpoints; subclasses in formats.py."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from albert_tf.keras_compat import keras
 
 
 class Beside(NamedTuple):
-    """Things that a folder gets with the weights, as far as its format has a place for them."""
+    """Data stored next to the weights, as far as the format supports it."""
 
-    labels: Sequence[str] = ()  # Names of the classes in order; () where they are not known.
+    labels: Sequence[str] = ()  # Names of the classes in order; () if they are not known.
     metadata: Mapping[str, Any] = types.MappingProxyType({})  # Entries of model.json.
-    vocab_file: str | None = None  # Folders of other software get theirs from `write_tokenizer`.
+    vocab_file: str | None = None  # Other formats get their vocabulary from `write_tokenizer`.
     tokenizer: dict[str, Any] | None = None  # The content of tokenizer_settings.json.
     dtype: str = "float32"  # One of the format's `dtypes`.
 
 
 @dataclasses.dataclass(frozen=True)
 class Source(abc.ABC):
-    """A model folder or checkpoint, with the files next to its weights; a subclass per format."""
+    """A model folder or checkpoint, with the files next to its weights; one subclass per format."""
 
-    path: str  # A folder, or the prefix of a checkpoint of google-research.
+    path: str  # A folder, or the prefix of a google-research checkpoint.
     config_file: str | None  # Path of its configuration, if there is one.
     vocab_file: str | None  # Path of its vocabulary, if there is one.
 
-    format: ClassVar[str]  # The name that flags and messages have for it.
+    format: ClassVar[str]  # The name used in flags and messages.
     config_name: ClassVar[str] = native.CONFIG_FILE
-    # Patterns of weights without which a model of this format still answers as it should.
+    # Patterns of weights that may be missing without changing the outputs of a model.
     may_lack: ClassVar[Sequence[str]] = ()
-    dtypes: ClassVar[Sequence[str]] = ("float32",)  # Those that weights can be written in.
-    # Whether the format is this project's, with a place for all models, metadata and settings.
+    dtypes: ClassVar[Sequence[str]] = ("float32",)  # The dtypes that weights can be written in.
+    # Whether this is the project's own format, which stores all models, metadata and settings.
     is_own: ClassVar[bool] = False
 
     @classmethod
     @abc.abstractmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
-        """The folder at a path, or the checkpoint of that prefix, if it is of this format; `names`
-        are the names of the files in the folder.
+        """The folder at a path, or the checkpoint with that prefix, if it has this format; else
+        None. `names` are the names of the files in the folder.
         """
 
     def config(self) -> AlbertConfig:
-        """The architecture; a UserError where there is no configuration next to the weights."""
+        """The architecture; raises UserError if there is no configuration next to the weights."""
         if self.config_file is None:
             raise UserError(
                 f"{self.path} has no {self.config_name} next to it. Pass --config_file."
@@ -57,18 +57,18 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def metadata(self) -> dict[str, Any]:
-        """The content of model.json, or as much of it as another format tells, under its names."""
+        """The content of model.json; other formats give the entries that they can, same keys."""
 
     def labels(self) -> list[str] | None:
-        """The names of the classes in order, [] for numbers; None where they are not known."""
+        """The names of the classes in order, [] for numbers; None if they are not known."""
         return None
 
     def labels_as(self, labels: Sequence[str]) -> list[str] | None:
-        """The names of the classes, as far as they can be compared with these of a task."""
+        """The names of the classes in the spelling of a task's; None if they cannot be compared."""
         return self.labels()
 
     def has_labels(self, labels: Sequence[str]) -> bool:
-        """Whether the classes may be these in this order; says so where only their order tells."""
+        """Whether the classes may be these, in this order; prints a line if only counts agree."""
         known, names = self.labels_as(labels), self.labels()
         if known is None and names and len(names) == len(labels):
             print(f"{self.path}: {', '.join(names)} are taken for {', '.join(labels)}.", flush=True)
@@ -77,7 +77,7 @@ class Source(abc.ABC):
     @property
     @abc.abstractmethod
     def weights_files(self) -> list[str]:
-        """The files with the values of the weights: one, or the parts of a large checkpoint."""
+        """The files that hold the weights: one, or the parts of a large checkpoint."""
 
     @abc.abstractmethod
     def make_model(self, config: AlbertConfig) -> keras.Model:
@@ -95,11 +95,11 @@ class Source(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
-        """Makes a folder, and returns lines for people about what has no place in it."""
+        """Writes a folder; returns lines for the user about parts that it cannot store."""
 
     @classmethod
     def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
-        """Compares a written folder with the tensors that its software has for such a model. A
-        UserError lists what differs; the result is a clause for people, "" for the native format.
+        """Compares a written folder with the tensors that its software expects for such a model.
+        A UserError lists differences; the result is a clause to print, "" for the native format.
         """
         return ""

@@ -1,7 +1,7 @@
-"""The tensors that the software of each format has for a model, and a check of a written file.
+"""The tensors that each format's own software expects for a model, and a check of written files.
 
-All lists are written down from that software's source and know nothing of names.py: reading a file
-back with the table that wrote it cannot find a tensor that the table forgot.
+All lists were taken from that software's source, independently of names.py: reading a file back
+with the same table that wrote it could not detect a tensor that the table forgot.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
     }
     if kind == "electra" and embedding != hidden:
         model |= _torch_linear("embeddings_project", embedding, hidden)
-    # Their classes for these two tasks are made with add_pooling_layer=False.
+    # Hugging Face creates its classes for these two tasks with add_pooling_layer=False.
     if kind != "electra" and task not in ("QuestionAnswering", "TokenClassification"):
         pooler = "pooler" if kind == "albert" else "pooler.dense"
         model |= _torch_linear(pooler, hidden, hidden)
@@ -83,7 +83,7 @@ def _bert_layers(config: dict[str, Any]) -> Shapes:
 
 def _heads(config: dict[str, Any], task: str) -> Shapes:
     kind, hidden, vocabulary = config["model_type"], config["hidden_size"], config["vocab_size"]
-    classes = len(config["id2label"]) if "id2label" in config else 2  # Their default.
+    classes = len(config["id2label"]) if "id2label" in config else 2  # Hugging Face's default.
     if task in ("SequenceClassification", "TokenClassification"):
         return _torch_linear("classifier", hidden, classes)
     if task == "MultipleChoice":
@@ -95,8 +95,8 @@ def _heads(config: dict[str, Any], task: str) -> Shapes:
             **_torch_linear("discriminator_predictions.dense", hidden, hidden),
             **_torch_linear("discriminator_predictions.dense_prediction", hidden, 1),
         }
-    # Of masked words: the names of transform, norm, bias, and of a table that is not tied to the
-    # word embeddings. A tied one is a copy, and is not written.
+    # Names in the masked-LM head: transform, norm, bias, and the output table if it is not tied to
+    # the word embeddings. A tied table is a copy, and is not written.
     transform, norm, bias, table = {
         "albert": (
             "predictions.dense",
@@ -127,7 +127,7 @@ def _heads(config: dict[str, Any], task: str) -> Shapes:
         words[f"{table}.weight"] = [vocabulary, embedding]
     if kind == "electra":
         return words
-    # ALBERT's head of order has as many outputs as num_labels says, BERT's always 2.
+    # ALBERT's sentence-order head has num_labels outputs, BERT's always 2.
     order = "sop_classifier.classifier" if kind == "albert" else "cls.seq_relationship"
     return {**words, **_torch_linear(order, hidden, 2 if kind == "bert" else classes)}
 
@@ -143,8 +143,8 @@ def _torch_norm(name: str, size: int) -> Shapes:
 def google_tensors(
     config: dict[str, Any], model_name: str, num_classes: int = 2, kind: str = "albert"
 ) -> Shapes:
-    """Name -> shape of the variables that google-research's code makes for a kind of model: its
-    modeling.py, and for heads of ALBERT (and BERT) run_pretraining.py, classifier_utils.py,
+    """Name -> shape of the variables that google-research's code creates for a kind of model: in
+    modeling.py, and for the heads of ALBERT (and BERT) in run_pretraining.py, classifier_utils.py,
     race_utils.py and squad_utils.py (run_classifier.py, run_squad.py).
 
     config: the content of the configuration. model_name: the model's class here.
@@ -265,7 +265,7 @@ def kerashub_tensors(config: dict[str, Any], task: str | None, num_classes: int 
 
 def check_huggingface(folder: str, dtype: str = "float32") -> int:
     """Compares a written folder with what Hugging Face's library reads from it; returns the number
-    of tensors. A UserError names every one that is missing, unknown or of another shape or dtype.
+    of tensors. A UserError lists all that are missing, unknown, or have a wrong shape or dtype.
     """
     with tf.io.gfile.GFile(os.path.join(folder, huggingface.CONFIG_FILE)) as file:
         config = json.load(file)
@@ -283,7 +283,7 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
 
 
 def check_google(prefix: str, config_file: str, model_name: str, num_classes: int) -> int:
-    """`check_huggingface`, of a written checkpoint and the variables of google-research's code."""
+    """`check_huggingface` for a written checkpoint and the variables of google-research's code."""
     with tf.io.gfile.GFile(config_file) as file:
         config = json.load(file)
     kind = os.path.basename(config_file).partition("_")[0]
@@ -300,7 +300,7 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
 
 
 def check_kerashub(folder: str) -> int:
-    """`check_huggingface`, of a written preset and the weights of KerasHub's classes."""
+    """`check_huggingface` for a written preset and the weights of KerasHub's classes."""
     import h5py
 
     def values(name: str) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def check_kerashub(folder: str) -> int:
                 content = io.BytesIO(file.read())
             with h5py.File(content, "r") as stored:
                 stored.visititems(
-                    # A visit ends at the first value that is not None; `update` returns None.
+                    # visititems stops at the first value that is not None; `update` returns None.
                     lambda path, each, name=name: written.update(
                         {f"{name}/{path}": (list(each.shape), each.dtype == "float32")}
                         if isinstance(each, h5py.Dataset)

@@ -27,13 +27,13 @@ __all__ = [
 ]
 
 
-# Some models have a few more embeddings than pieces, to make their number divisible or for tokens
-# that were added. With over a tenth more, the file is another model's vocabulary, or cut short.
+# Some models have a few more embeddings than pieces, for a divisible number or for added tokens.
+# If over a tenth are unused, the file belongs to another model, or is truncated.
 _MOST_UNUSED = 0.1
 
 
 def stored_name(vocab_file: str) -> str:
-    """The name of a copy in a model folder: a file ending in .txt is a WordPiece vocabulary."""
+    """The name of the copy in a model folder; a file ending in .txt is a WordPiece vocabulary."""
     return WORDPIECE if vocab_file.endswith(".txt") else SENTENCEPIECE
 
 

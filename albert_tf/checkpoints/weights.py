@@ -1,4 +1,4 @@
-"""Stored weights of any format by name, and their strict assignment to a model."""
+"""Stored weights by name, in any format, and their strict assignment to a model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.variable_names import variable_name
 
-_MOST_PROBLEMS = 4  # Of one kind, in a message.
-# Parts of names, in all formats, of what a configuration has more or fewer of.
+_MOST_PROBLEMS = 4  # Problems of one kind that a message lists.
+# Patterns, in all formats, for names of parts whose presence or number the configuration decides.
 _BLOCKS = re.compile(r"group_\d|albert_layer_groups|embedding_hidden_mapping_in|/projection/")
 
 
@@ -34,15 +34,15 @@ def assign(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Assigns stored weights to variables; returns our names of those that kept their values.
+    """Assigns stored weights to variables; returns our names of variables that were not assigned.
 
     Args:
       stored_name: our name -> (the stored name, whether its transpose is stored).
-      allow_missing: regular expressions of our names that may be absent, a layer as a whole.
-      allow_unused: regular expressions of stored names that may be left unread.
+      allow_missing: regular expressions of our names that may be absent, but only whole layers.
+      allow_unused: regular expressions of stored names that may remain unused.
 
     Raises:
-      UserError: listing missing, unused and misshapen variables. Nothing is assigned then.
+      UserError: lists missing, unused and misshapen variables; nothing is assigned then.
     """
     found, kept, read = [], [], set()
     misshapen, missing = [], []
@@ -60,7 +60,7 @@ def assign(
             kept.append(ours)
         else:
             missing.append(f"{theirs}, shape {expected}")
-    # A layer may be missing as a whole, and begins anew; half of one is damage.
+    # A whole layer may be missing, and is initialized. Half a layer means a damaged file.
     layers = {variable_name(variable).rpartition("/")[0] for variable, _, _ in found}
     missing += [stored_name(ours)[0] for ours in kept if ours.rpartition("/")[0] in layers]
     unused = [
@@ -75,7 +75,7 @@ def assign(
         raise UserError(
             "\n".join([f"checkpoint {weights.path} does not fit the model:", *lines, remedy])
         )
-    # All are read and checked before the first is assigned: a model is filled or left alone.
+    # Read and check all values before assigning the first, so that an error changes nothing.
     values = [weights.read(theirs) for _, theirs, _ in found]
     for (_, theirs, _), value in zip(found, values):
         if not np.isfinite(value).all():
@@ -89,7 +89,7 @@ def assign(
 
 
 def _some(kind: str, problems: Sequence[str]) -> list[str]:
-    """A line for each of the first problems of a kind, and one for the number of the others."""
+    """One line for each of the first problems of a kind, and one with the number of the rest."""
     lines = [f"  {kind}: {problem}" for problem in problems[:_MOST_PROBLEMS]]
     others = len(problems) - len(lines)
     return [*lines, f"  {kind}: {others} more"] if others else lines
@@ -98,7 +98,7 @@ def _some(kind: str, problems: Sequence[str]) -> list[str]:
 def _remedy(
     any_found: bool, misshapen: Sequence[str], missing: Sequence[str], unused: Sequence[str]
 ) -> str:
-    """The sentence that says what to do about weights that do not fit."""
+    """A sentence of advice about weights that do not fit."""
     if misshapen or (any_found and _BLOCKS.search(" ".join([*missing, *unused]))):
         return "Pass the configuration that the checkpoint was made with."
     if not any_found:

@@ -1,1 +1,1 @@
-"""Weights by name: the presets, their download, and the loading of any weights into a model."""
+"""Weights by name: the presets, their download, and loading weights into a model."""

@@ -1,7 +1,7 @@
-"""Weights on the Hugging Face hub: pinned ones and any repository; their download, and its check.
+"""Weights on the Hugging Face hub, pinned presets and any repository: download and verification.
 
-The cache is the hub's own (HF_HOME). HF_ENDPOINT names a mirror; with HF_HUB_OFFLINE nothing is
-asked of the network.
+The cache is the hub's own (HF_HOME). HF_ENDPOINT names a mirror; with HF_HUB_OFFLINE, the network
+is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files
 
 _FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
-_SECONDS = 4.0  # The time for the hub's first answer, unless HF_HUB_ETAG_TIMEOUT is set.
+_SECONDS = 4.0  # Time limit for the hub's first answer, unless HF_HUB_ETAG_TIMEOUT is set.
 _BLOCK_BYTES = 1 << 20
 _SHA256, _GIT_SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
@@ -30,8 +30,8 @@ class PublishedWeights(NamedTuple):
     """The place where weights of a preset are published in a format that can be loaded safely."""
 
     repository: str
-    revision: str  # The commit that is downloaded, whatever is committed later.
-    sha256: str | None  # The hash of model.safetensors; None where only the hub itself says it.
+    revision: str  # The commit to download, regardless of later commits.
+    sha256: str | None  # The hash of model.safetensors; None if only the hub provides it.
 
 
 def _version(version: str, **pinned: tuple[str, str | None]) -> dict[str, PublishedWeights]:
@@ -42,8 +42,8 @@ def _version(version: str, **pinned: tuple[str, str | None]) -> dict[str, Publis
     }
 
 
-# As the hub's own pages show them. The main branches of large-v1 and xxlarge-v1 hold pickles only:
-# these revisions, like xlarge-v2's, are the hub's own conversion, proposed to the repository.
+# As shown on the hub's pages. The main branches of large-v1 and xxlarge-v1 contain only pickles:
+# these revisions, like xlarge-v2's, are the hub's own conversion, proposed as a pull request.
 PUBLISHED: dict[str, PublishedWeights] = {
     **_version(
         "v1",
@@ -83,7 +83,7 @@ PUBLISHED: dict[str, PublishedWeights] = {
 }
 
 
-# Presets whose repository is not pinned: its main branch is downloaded.
+# Presets whose repository is not pinned: the main branch is downloaded.
 REPOSITORIES = {
     "bert-base-uncased": "google-bert/bert-base-uncased",
     **{
@@ -98,8 +98,8 @@ REPOSITORIES = {
     "electra-small-discriminator": "google/electra-small-discriminator",
 }
 _REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
-# What is read of a repository: weights, configuration, vocabulary, and how text becomes tokens and
-# vectors of sentences.
+# The files of a repository to download: weights, configuration, vocabulary, and the settings of
+# tokenizer and sentence vectors.
 _WANTED = re.compile(
     r"config\.json|model\.safetensors(\.index\.json)?|model-\d+-of-\d+\.safetensors|spiece\.model"
     r"|vocab\.txt|tokenizer(_config)?\.json|special_tokens_map\.json|added_tokens\.json"
@@ -109,14 +109,14 @@ _WANTED = re.compile(
 
 
 def is_repository(name: str) -> bool:
-    """Whether a name may be that of a repository, `org/name` or `org/name@revision`."""
+    """Whether a name has the form of a repository, `org/name` or `org/name@revision`."""
     return bool(_REPOSITORY.fullmatch(name)) and not os.path.isdir(name.partition("/")[0])
 
 
 @functools.cache
 def download_repository(name: str) -> str:
-    """The local folder with the files that are read of a repository, `org/name[@revision]`, as they
-    are there today, or in the cache where the hub does not answer. One line says what it holds.
+    """The local folder with the needed files of a repository, `org/name[@revision]`: the hub's
+    latest version, or the cached one if the hub does not answer. Prints one line about it.
     """
     import huggingface_hub
     from huggingface_hub import constants
@@ -157,9 +157,9 @@ def download_repository(name: str) -> str:
 
 
 def _remember(folder: str, revision: str, commit: str) -> None:
-    """Writes into the cache which commit a revision is, so that it is found offline by its name."""
-    # The hub does so where a file is asked for by that name; here files are asked for by commit, so
-    # that all are of one.
+    """Stores in the cache which commit a revision stands for, so that it can be found offline."""
+    # The hub's client does this only if files are requested by revision name. Here they are
+    # requested by commit, so that all files belong to the same one.
     if revision == commit:
         return
     path = os.path.join(os.path.dirname(os.path.dirname(folder)), "refs", revision)
@@ -169,7 +169,7 @@ def _remember(folder: str, revision: str, commit: str) -> None:
 
 
 def _check_files(name: str, files: Collection[str]) -> None:
-    """Raises UserError for a repository without a model that can be loaded safely, and whole."""
+    """Raises UserError unless a repository has a complete model that can be loaded safely."""
     adapters = [each for each in files if each.startswith("adapter_")]
     pickled = [each for each in files if each.endswith((".bin", ".pt", ".pth"))]
     if adapters:
@@ -193,7 +193,7 @@ def _check_files(name: str, files: Collection[str]) -> None:
 
 
 def _hashes(folder: str) -> str:
-    """The SHA-256 of each file with weights: "model.safetensors sha256 d24c30..."."""
+    """The SHA-256 of each weights file: "model.safetensors sha256 d24c30..."."""
     paths = huggingface_weights.weights_files(folder)
     digests = [(os.path.basename(path), _digest(path, hashlib.sha256())) for path in paths]
     return ", ".join(f"{name} sha256 {digest}" for name, digest in digests)
@@ -206,16 +206,16 @@ def _digest(path: str, digest: Any) -> str:
     return digest.hexdigest()
 
 
-@functools.cache  # A program asks several times, and to hash 900 MB takes seconds.
+@functools.cache  # Called several times per program; hashing 900 MB takes seconds.
 def download(weights: PublishedWeights) -> str:
-    """The local folder of the pinned configuration, weights and vocabulary; the hub is asked only
-    for files that are not in the cache, or damaged there.
+    """The local folder of the pinned configuration, weights and vocabulary. Downloads only files
+    that are missing in the cache, or damaged there.
     """
     try:
         paths = [_file(weights, name) for name in _FILES]
     except UserError:
         raise
-    except Exception as error:  # The hub's own classes, the HTTP library's, OSError, ...
+    except Exception as error:  # From the hub's client, the HTTP library, OSError, ...
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise UserError(
             f"{weights.repository} is not in the cache and cannot be downloaded: {reason}. Go "
@@ -226,7 +226,7 @@ def download(weights: PublishedWeights) -> str:
 
 
 def _file(weights: PublishedWeights, name: str) -> str:
-    """The path in the cache of a file that equals the published one."""
+    """The path of a file in the cache, verified to equal the published one."""
     import huggingface_hub
 
     known = weights.sha256 if name == huggingface.WEIGHTS_FILE else None
@@ -251,10 +251,10 @@ def _file(weights: PublishedWeights, name: str) -> str:
 
 
 def _wait_for_hub(url: str) -> None:
-    """Asks the hub for a file's description; raises the error if it does not answer in time."""
+    """Requests a file's metadata from the hub; raises an error if it does not answer in time."""
     import huggingface_hub
 
-    # The request's own limit is behind the one of the wait.
+    # The request's own time limit must be longer than that of the wait.
     _in_time(lambda: huggingface_hub.get_hf_file_metadata(url, timeout=2 * _seconds()), url)
 
 
@@ -265,10 +265,10 @@ def _seconds() -> float:
 
 
 def _in_time(ask: Callable[[], Any], what: str) -> Any:
-    """The answer of the hub; a TimeoutError if it does not come in time, or the error of `ask`."""
-    # `huggingface_hub` repeats its questions for half a minute where there is no answer, or for
-    # many minutes where packets are lost. In a thread, because the lookup of a host name has no
-    # time limit.
+    """The result of `ask`, or its error; raises TimeoutError if it takes too long."""
+    # `huggingface_hub` retries for half a minute if there is no answer, or for many minutes if
+    # packets are lost. `ask` runs in a thread, because the lookup of a host name has no time
+    # limit.
     seconds = _seconds()
     answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
 
@@ -292,16 +292,16 @@ def _in_time(ask: Callable[[], Any], what: str) -> Any:
 
 
 def _damage(path: str, sha256: str | None) -> str | None:
-    """The damage to a file of the cache, in words; None: it is whole."""
-    # Where `sha256` is None, the expected hash is the one that the hub gave the file, by which the
-    # cache names its content: a SHA-256, or git's SHA-1 for small files.
+    """A description of the damage to a file in the cache; None if it is intact."""
+    # If `sha256` is None, the expected hash is the one from the hub, which the cache uses as the
+    # name of the content: a SHA-256, or git's SHA-1 for small files.
     expected = sha256 or (os.path.basename(os.readlink(path)) if os.path.islink(path) else "")
     if _SHA256.fullmatch(expected):
         digest = hashlib.sha256()
     elif _GIT_SHA1.fullmatch(expected):
         digest = hashlib.sha1(b"blob %d\0" % os.path.getsize(path))
     else:
-        return None  # On a file system without links the cache has no place for the hash.
+        return None  # On a file system without links, the cache does not store the hash.
     found = _digest(path, digest)
     return None if found == expected else f"its hash is {found}, not {expected}"
 

@@ -1,4 +1,4 @@
-"""Models from weights: published ones and the package's own by name, the user's by path."""
+"""Models from weights: published or shipped weights by name, the user's own by path."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from albert_tf.pretrained.hub import (
 )
 from albert_tf.pretrained.presets import BASELINE, PAPER_BASELINES, PRESETS
 
-# The weights that are part of this package, each a folder in Hugging Face's format.
+# The weights shipped with this package, each a folder in Hugging Face's format.
 _SHIPPED = os.path.join(os.path.dirname(albert_tf.__file__), "weights")
 
 
 def shipped_folder(name: str) -> str | None:
-    """The folder of a preset whose weights are in the package; None: they are not."""
+    """The folder of a preset whose weights are shipped with the package, or None."""
     path = os.path.join(_SHIPPED, name)
     return path if os.path.exists(os.path.join(path, huggingface.WEIGHTS_FILE)) else None
 
 
 def shipped_names() -> list[str]:
-    """The presets whose weights are in the package."""
+    """The presets whose weights are shipped with the package."""
     names = sorted(os.listdir(_SHIPPED)) if os.path.isdir(_SHIPPED) else []
     return [name for name in names if shipped_folder(name)]
 
 
 def locate(name_or_path: str) -> formats.Source:
-    """The folder or checkpoint of a preset or a repository of the Hugging Face hub, downloaded if
-    need be, or of a path (gs:// too).
+    """The folder or checkpoint of a preset or of a Hugging Face hub repository, downloaded if
+    necessary, or at a path (also gs://).
 
     Args:
       name_or_path: name of a preset with weights, in this package or published; a repository,
         "org/name" or "org/name@revision"; or see `formats.recognize`.
 
     Raises:
-      UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
+      UserError: there is no such preset, the path does not exist, or the download fails (offline
         and not cached).
     """
-    # A path comes first, since a user's folder may have the name of a preset.
+    # Paths take precedence, since a user's folder may have the name of a preset.
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
         return formats.recognize(name_or_path)
     if folder := shipped_folder(name_or_path):
         return formats.recognize(folder)
-    name = name_or_path.removeprefix("albert/")  # On the hub the owner's name comes first.
+    name = name_or_path.removeprefix("albert/")  # The owner's name on the hub.
     if name in PUBLISHED:
         return formats.recognize(download(PUBLISHED[name]))
     if name in REPOSITORIES:
@@ -67,11 +67,11 @@ def locate(name_or_path: str) -> formats.Source:
     _check_name(name)
     if is_repository(name_or_path):
         return formats.recognize(download_repository(name_or_path))
-    return formats.recognize(name_or_path)  # Says what a path must be.
+    return formats.recognize(name_or_path)  # Its error lists the valid kinds of paths.
 
 
 def _check_shape(source: formats.Source, name: str) -> None:
-    """Raises UserError where what was downloaded is not of the preset's architecture."""
+    """Raises UserError unless the downloaded model has the preset's architecture."""
     found, expected = source.config().to_dict(), PRESETS[name].to_dict()
     for key in ("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "hidden_act"):
         if found[key] != expected[key]:
@@ -82,7 +82,7 @@ def _check_shape(source: formats.Source, name: str) -> None:
 
 
 def _check_name(name: str) -> None:
-    """Raises UserError for what is, or nearly is, the name of a preset."""
+    """Raises UserError if a string is, or almost is, the name of a preset."""
     word = name.lower()
     near = [] if "/" in word else difflib.get_close_matches(word, PRESETS, n=1)
     if not near:
@@ -114,21 +114,21 @@ def from_preset(
 ) -> keras.Model:
     """A model whose encoder has published weights or your own, and whose heads are new.
 
-    An AlbertPretrainer takes its heads from the weights as well, if they are there.
+    An AlbertPretrainer also loads its heads from the weights, if they have them.
 
         classifier = from_preset("albert-small-en", AlbertClassifier, num_classes=3)
 
     Args:
       name_or_path: see `locate`.
       model_class: AlbertEncoder or any model of `albert_tf`.
-      config: None takes the one stored with the weights; another may differ in dropout, say.
+      config: None takes the one stored with the weights; another may change dropout, for example.
       arguments: of the model's constructor.
 
     Returns:
       A `model_class` whose variables exist.
 
     Raises:
-      UserError: see `locate`; or the weights do not fit, with a list of what does not.
+      UserError: see `locate`; or the weights do not fit (it lists which).
     """
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
@@ -137,7 +137,7 @@ def from_preset(
 
 
 def preset_vocabulary(name_or_path: str) -> str:
-    """Path of the vocabulary that lies next to the weights.
+    """Path of the vocabulary next to the weights.
 
     Raises:
       UserError: see `locate`; or there is no vocabulary.

@@ -1,4 +1,4 @@
-"""Named architectures: the published ALBERTs, the paper's BERT baselines, BERTs, small ones."""
+"""Named architectures: published ALBERTs, the paper's BERT baselines, BERTs, and small models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from albert_tf.errors import UserError
 
 
 def _size(hidden: int, layers: int, heads: int) -> dict[str, Any]:
-    """The fields of an AlbertConfig that a size decides: H, L and N; F is 4 H."""
+    """The fields of an AlbertConfig for a model size: H, L and N; F is 4 H."""
     return dict(
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -29,8 +29,8 @@ _CHINESE_VOCABULARY = 21128  # BERT's WordPiece vocabulary; Chinese ALBERTs have
 
 
 def _english(size: str, version: str) -> AlbertConfig:
-    # Version 1 was trained with dropout 0.1, except xxlarge, which was better without (the paper's
-    # table 8); version 2 was trained without dropout.
+    # Version 1 was trained with dropout 0.1, except xxlarge, which was better without it (table 8
+    # of the paper). Version 2 was trained without dropout.
     dropout = 0.1 if version == "v1" and size != "xxlarge" else 0.0
     return AlbertConfig(
         vocab_size=30000,
@@ -41,7 +41,7 @@ def _english(size: str, version: str) -> AlbertConfig:
 
 
 def _bert(hidden: int, layers: int) -> AlbertConfig:
-    """A baseline of the paper's tables: its vocabulary, H / 64 heads, nothing shared, E = H."""
+    """A BERT baseline of the paper: same vocabulary, H / 64 heads, no sharing, E = H."""
     return AlbertConfig(
         vocab_size=30000,
         embedding_size=hidden,
@@ -53,7 +53,7 @@ def _bert(hidden: int, layers: int) -> AlbertConfig:
 
 
 def _google_bert(hidden: int, layers: int, **changes: Any) -> AlbertConfig:
-    """A BERT, or ELECTRA, of google-research with the uncased vocabulary, as the hub has it."""
+    """A BERT or ELECTRA of google-research with the uncased vocabulary, as on the hub."""
     bert = _bert(hidden, layers).replace(vocab_size=30522, hidden_act="gelu_erf")
     return bert.replace(**changes)
 
@@ -77,15 +77,15 @@ PRESETS: dict[str, AlbertConfig] = {
     "bert-small-uncased": _google_bert(512, 4),
     "bert-medium-uncased": _google_bert(512, 8),
     "electra-small-discriminator": _google_bert(256, 12, embedding_size=128),
-    # The shape of the weights in this package: see `loading.shipped_folder`.
+    # The architecture of the shipped weights: see `loading.shipped_folder`.
     "albert-small-en": AlbertConfig(vocab_size=12000, **_size(512, 4, 8)),
-    # Shapes to try things with; there are no weights of them.
+    # Architectures for experiments; there are no published weights for them.
     "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
 """Name -> architecture."""
 
-# Presets that are easily taken for published weights, and what to say with them.
+# Presets that are easily mistaken for published weights, and the explanation for messages.
 PAPER_BASELINES = ("bert-base", "bert-large", "bert-xlarge")
 BASELINE = (
     "It is a baseline of the ALBERT paper, with its vocabulary of 30,000, and without weights; "
@@ -94,7 +94,7 @@ BASELINE = (
 
 
 def get_preset(name: str) -> AlbertConfig:
-    """The configuration of a preset; for an unknown name a UserError that lists all names."""
+    """The configuration of a preset; an unknown name raises a UserError that lists all names."""
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown. Known presets: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -1,5 +1,5 @@
-"""The files of benchmarks as dictionaries, and the scores of answers: for workers of peers, whose
-environments lack this project.
+"""Reads benchmark files as dictionaries, and scores answers: for workers of peers, whose
+environments do not have this project.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ GLUE = {
 
 
 def request() -> dict:
-    """What to run: see `Case.request` in benchmarks/finetuning.py."""
+    """The case to run: see `Case.request` in benchmarks/finetuning.py."""
     return json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
 
 def answer(case: dict, score: float) -> None:
-    """Leaves the score on the dev set for the benchmark."""
+    """Writes the score on the dev set for the benchmark."""
     Path(case["answer"]).write_text(json.dumps({"score": float(score)}), encoding="utf-8")
 
 
@@ -82,18 +82,18 @@ def _race(folder: Path) -> list[dict]:
 
 
 def _filled(question: str, option: str) -> str:
-    """The option in the question's gap or, where it has none, behind the question."""
+    """The option in the question's blank, or after the question if it has none."""
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
 def f1(predicted: dict[str, str], rows: list[dict]) -> float:
-    """SQuAD's F1 in percent, the mean over questions of the best over the right answers."""
+    """SQuAD's F1 in percent: for each question the best over its right answers, then the mean."""
     best = [max(text_f1(predicted[row["id"]], text) for text in row["answers"]) for row in rows]
     return 100 * sum(best) / len(best)
 
 
 def text_f1(predicted: str, right: str) -> float:
-    """The F1 of the words of two answers; "" is no answer, and right only where there is none."""
+    """The F1 of the words of two answers; "" means no answer, and matches only "" itself."""
     first, second = _words(predicted), _words(right)
     if not first or not second:
         return float(first == second)
@@ -102,6 +102,6 @@ def text_f1(predicted: str, right: str) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """Lower case, without punctuation and articles: "The cat's" -> ["cats"]."""
+    """Words in lower case, without punctuation and articles: "The cat's" -> ["cats"]."""
     kept = "".join(letter for letter in text.lower() if letter not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", kept).split()

@@ -1,7 +1,7 @@
-"""What both Hugging Face workers of fine-tuning share: tokenizing, batches, answers to questions.
+"""Code shared by both Hugging Face fine-tuning workers: tokenization, batches, answer spans.
 
-As Hugging Face's own example scripts do it: a fast tokenizer in `Dataset.map`, batches padded to
-their longest.
+It follows Hugging Face's own example scripts: a fast tokenizer in `Dataset.map`, batches padded to
+their longest sequence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLASS_NAMES = {
 
 
 def make_config(case: dict) -> AlbertConfig:
-    """The architecture; dropout before the output layer as everybody has it."""
+    """The architecture, with the same dropout before the output layer as all libraries."""
     return AlbertConfig(**case["config"], num_labels=2, classifier_dropout_prob=case["dropout"])
 
 
@@ -33,10 +33,10 @@ class Data:
 
     Attributes:
       rows: the examples.
-      features: Dataset with the model's inputs and, for training, targets. A row is an example, in
-        SQuAD a window of one.
-      places: in SQuAD, for each window, (number of its question, offsets of its pieces in the
-        context, or None for those of the question).
+      features: Dataset with the model's inputs and, for training, targets. A row is an example, or
+        for SQuAD a window of one.
+      places: for SQuAD, for each window, (index of its question, offsets of its pieces in the
+        context, or None for pieces of the question).
     """
 
     def __init__(self, case: dict, split: str, tokenizer: AlbertTokenizerFast) -> None:
@@ -95,7 +95,7 @@ class Data:
         return {**{name: found[name] for name in _MODEL_INPUTS}, **targets}
 
     def score(self, outputs: np.ndarray | tuple[np.ndarray, np.ndarray]) -> float:
-        """Accuracy of logits [N, C], or F1 of start and end logits [F, L] of each window."""
+        """Accuracy from logits [N, C], or F1 from start and end logits [F, L] of all windows."""
         if self._case["task"] != "squad1.1":
             return float(np.mean(np.argmax(outputs, -1) == [row["label"] for row in self.rows]))
         best: dict[int, tuple[float, str]] = collections.defaultdict(lambda: (-np.inf, ""))
@@ -108,7 +108,7 @@ class Data:
 
 
 def _target(pieces: list, in_context: list[bool], span: tuple[int, int]) -> tuple[int, int]:
-    """Positions of the first and last piece of a span of characters; 0, 0 if it is not here."""
+    """Positions of the first and last piece of a character span; 0, 0 if the window lacks it."""
     inside = [place for place, is_context in enumerate(in_context) if is_context]
     if not inside or pieces[inside[0]][0] > span[0] or pieces[inside[-1]][1] < span[1]:
         return 0, 0
@@ -118,7 +118,7 @@ def _target(pieces: list, in_context: list[bool], span: tuple[int, int]) -> tupl
 
 
 def _best_span(places: list, start: np.ndarray, end: np.ndarray) -> tuple[float, int, int] | None:
-    """The score and characters of the likeliest span of a window, in the context alone."""
+    """The score and character span of the most likely span of a window, only in the context."""
     found = []
     for first in np.argsort(start)[-_BEST:]:
         for last in np.argsort(end)[-_BEST:]:
@@ -129,10 +129,10 @@ def _best_span(places: list, start: np.ndarray, end: np.ndarray) -> tuple[float,
 
 
 class Collator:
-    """Pads the features of a batch to its longest; four sequences an example for choices."""
+    """Pads the features of a batch to its longest; multiple choice has four sequences each."""
 
     def __init__(self, tokenizer: AlbertTokenizerFast, tensors: str) -> None:
-        """tensors: "pt" or "np", what a batch is made of."""
+        """tensors: "pt" or "np", the type of tensors in a batch."""
         self._tokenizer, self._tensors = tokenizer, tensors
 
     def __call__(self, features: list[dict]) -> dict:

@@ -1,7 +1,7 @@
 """A whole fine-tuning with KerasHub's ALBERT and Keras' fit, from files to the dev score.
 
-KerasHub has classifiers of ALBERT alone. Its tokenizer and packer run in tf.data; the packer pads
-to a fixed length, so padding is cut off to the longest of each batch here.
+KerasHub has only classifiers for ALBERT. Its tokenizer and packer run in tf.data; the packer pads
+to a fixed length, so each batch is trimmed to its longest sequence here.
 """
 
 import os
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 
 def make_model(case: dict) -> keras.Model:
-    """The classifier, of random weights."""
+    """The classifier with random weights."""
     config = case["config"]
     backbone = keras_hub.models.AlbertBackbone(
         vocabulary_size=config["vocab_size"],

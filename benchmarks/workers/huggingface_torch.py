@@ -8,14 +8,14 @@ _IGNORED = -100
 
 
 def make_model(case, end):
-    """The model without dropout whose class ends so, "ForSequenceClassification" for example."""
+    """The model without dropout whose class has this suffix, e.g. "ForSequenceClassification"."""
     kind = protocol.huggingface_kind(case)
     config = getattr(transformers, f"{kind}Config")(**protocol.huggingface_settings(kind))
     return getattr(transformers, f"{kind}{end}")(config)
 
 
 def make_inputs(batch):
-    """What the models take."""
+    """The inputs of the models."""
     return {
         "input_ids": torch.tensor(batch["word_ids"]).long(),
         "attention_mask": torch.tensor(batch["mask"]).long(),

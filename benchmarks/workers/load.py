@@ -1,6 +1,6 @@
-"""Requests to a served model, some of them at a time: the load of the serving benchmark.
+"""Concurrent requests to a served model: the load of the serving benchmark.
 
-Runs in the environments of other libraries, so it needs nothing but Python.
+Runs in the environments of other libraries, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Row = Any  # A text, or {"question": ..., "context": ...}.
 
 
 class Batches:
-    """Rows of several requests asked together, as TensorFlow Serving's scheduler does it, before a
-    library that has none.
+    """Merges the rows of several requests, like TensorFlow Serving's scheduler, for a library that
+    has no scheduler.
 
     Args:
       ask: the rows of a batch -> the answer to each.
-      max_batch_size: rows in a batch; a request of more is one by itself.
+      max_batch_size: most rows in a batch; a larger request is a batch by itself.
       batch_timeout_micros: microseconds that a batch waits for more rows.
-      num_batch_threads: batches that are asked at a time.
-      max_enqueued_batches: of no use here, as there are fewer clients.
+      num_batch_threads: number of batches that run concurrently.
+      max_enqueued_batches: not used, as there are fewer clients.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Batches:
         del max_enqueued_batches
         self._ask, self._most, self._seconds = ask, max_batch_size, batch_timeout_micros / 1e6
         self._requests: queue.Queue = queue.Queue()
-        self._left: list[tuple] = []  # A request that did not fit into the last batch.
+        self._left: list[tuple] = []  # The request that did not fit into the last batch, if any.
         self._turn = threading.Lock()
         for _ in range(num_batch_threads):
             threading.Thread(target=self._work, daemon=True).start()
@@ -79,12 +79,12 @@ class Batches:
 
 
 class Load:
-    """All rows of a case once, in requests of `batch` rows, `concurrency` of them at a time.
+    """Sends all rows of a case once, in requests of `batch` rows, `concurrency` at a time.
 
-    A closed loop: each of so many clients sends its next request when it has its answer.
+    A closed loop: each client sends its next request after it received the answer.
 
     Attributes:
-      found: of the last run: "latencies", seconds of each request; "answers", one a row.
+      found: results of the last run: "latencies", seconds of each request; "answers", one per row.
     """
 
     def __init__(self, case: dict[str, Any], ask: Callable[[list[Row]], list[str]]) -> None:

@@ -1,13 +1,13 @@
-"""The machine's limit: the matrix products of a feed-forward network, and nothing else."""
+"""The machine's limit: only the matrix products of a feed-forward network."""
 
 import protocol
 import tensorflow as tf
 
-TOKENS, REPEATS = 1024, 24  # encoder.py counts their operations.
+TOKENS, REPEATS = 1024, 24  # Keep in step with the operations counted in encoder.py.
 
 
 def build(case):
-    """REPEATS times the products of a feed-forward network for TOKENS positions."""
+    """The products of a feed-forward network for TOKENS positions, REPEATS times."""
     dtype = tf.as_dtype(case["precision"])
     hidden, inner = protocol.HIDDEN_SIZE, protocol.INTERMEDIATE_SIZE
     rows, up, down = (

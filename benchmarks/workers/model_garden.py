@@ -6,7 +6,7 @@ from official.nlp.modeling import models, networks
 
 
 def gelu(x):
-    """ALBERT's activation; theirs is exact by default."""
+    """ALBERT's activation; the Model Garden's default is the exact GELU."""
     return tf.nn.gelu(x, approximate=True)
 
 

@@ -9,7 +9,7 @@ from huggingface_torch import make_inputs, make_model
 
 
 def build(case):
-    """A forward pass in ONNX Runtime; it has no other passes, and float32 only."""
+    """A forward pass in ONNX Runtime, which has no other passes, and only float32."""
     if case["pass"] == "training" or case["precision"] != "float32":
         raise NotImplementedError("ONNX Runtime: forward pass in float32 only")
     end = "ForSequenceClassification" if case["task"] == "classification" else "Model"

@@ -1,11 +1,11 @@
 """This project's training, from the bare gradient to the whole loop.
 
-Argument: gradient, recompute (gradient with recomputed activations), lamb (LAMB alone, clipping
-included, of one gradient again and again), update (gradient and LAMB) or loop (input pipeline,
-updates, reports). A turn is several steps. All kinds take the same batches, since packed ones
-differ in work; all except the loop read them from a file that training.py makes, without the memory
-of an input pipeline. XLA compiles for each new number of tokens: turns before the first that counts
-let it meet most of them.
+Argument: gradient, recompute (gradient with recomputed activations), lamb (only LAMB with clipping,
+repeated for the same gradient), update (gradient and LAMB) or loop (input pipeline, updates,
+reports). A turn is several steps. All kinds use the same batches, because packed batches differ in
+work; all except the loop read them from a file made by training.py, to save the memory of an input
+pipeline. XLA compiles for each new number of tokens: warm-up turns before the first measured one
+cover most of them.
 """
 
 import os
@@ -29,12 +29,12 @@ from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.records.record_folder import read_manifest
 
 KIND = sys.argv[1]
-STEPS = 3  # In a turn.
-WARM_UP = 4  # Turns.
+STEPS = 3  # Steps in a turn.
+WARM_UP = 4  # Turns before measuring.
 
 
 def build(case):
-    """STEPS steps of this program's kind, after WARM_UP turns."""
+    """A function that runs STEPS steps of this program's kind, after WARM_UP turns."""
     run = _make_run(case)
     run.steps = STEPS
     for _ in range(WARM_UP):
@@ -109,7 +109,7 @@ def _updates(stepper, batches):
 
 
 class _Gated:
-    """A stepper whose training waits at each stop of the loop until a turn begins."""
+    """A stepper whose training blocks at each stop of the loop until a turn starts."""
 
     def __init__(self, stepper):
         self._stepper = stepper
@@ -125,7 +125,7 @@ class _Gated:
 
 
 def _loop(stepper, case):
-    """The loop as run_pretraining has it, in a thread of its own, STEPS steps a turn."""
+    """The training loop of run_pretraining, in a separate thread, with STEPS steps per turn."""
     manifest = read_manifest(case["data"])
     length = manifest["max_seq_length"]
     flops = pretraining_flops_per_token(
@@ -145,7 +145,7 @@ def _loop(stepper, case):
             train(gated, data, None, settings, tempfile.mkdtemp(), cost)
         except BaseException:
             traceback.print_exc()
-        os._exit(1)  # Only an error ends the loop; a turn would wait forever.
+        os._exit(1)  # Only an error ends the loop; without this, a turn would wait forever.
 
     threading.Thread(target=train_or_end, daemon=True).start()
     gated.stopped.acquire()

@@ -6,4 +6,4 @@ from benchmarks.left_out import PIECES
 
 PIECES[sys.argv[2]]()
 
-import ours  # noqa: E402, F401  It serves.
+import ours  # noqa: E402, F401  The import starts serving.

@@ -1,7 +1,7 @@
 """The protocol of all workers: they build a case on request and run it on request.
 
-Runs in the environments of other libraries, so it needs nothing but NumPy. Requests and answers are
-JSON, one a line, on standard input and output.
+Runs in the environments of other libraries, so it needs only NumPy. Requests and answers are JSON,
+one per line, on standard input and output.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 VOCAB_SIZE, EMBEDDING_SIZE, HIDDEN_SIZE = 30_000, 128, 768
 NUM_LAYERS, NUM_HEADS, INTERMEDIATE_SIZE, MAX_POSITIONS = 12, 12, 3072, 512
 NUM_CLASSES = 2
-_FIRST_WORD = 5  # Ids below are special pieces.
-# Name of a kind of model in transformers -> its argument for the labels of sentence order.
+_FIRST_WORD = 5  # Smaller ids are special tokens.
+# Prefix of model classes in transformers -> their argument for the sentence-order labels.
 ORDER_LABELS = {"Albert": "sentence_order_label", "Bert": "next_sentence_label"}
 
 
 def huggingface_kind(case: dict[str, Any]) -> str:
-    """How the names of transformers' classes begin for the case's model."""
+    """The prefix of transformers' class names for the case's model."""
     return "Bert" if case["model"] == "bert-base" else "Albert"
 
 
 def huggingface_settings(kind: str) -> dict[str, Any]:
-    """The arguments of a configuration of transformers: base size, GELU by tanh, no dropout."""
+    """The arguments for a transformers configuration: base size, tanh GELU, no dropout."""
     of_kind = {
         "Albert": {"embedding_size": EMBEDDING_SIZE, "classifier_dropout_prob": 0.0},
         "Bert": {"classifier_dropout": 0.0},
@@ -82,12 +82,12 @@ def serve(build: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
 
     Args:
       build: a case (pass, model, task, precision, lengths, padded_to) -> a function that runs it
-        once and returns when the result is there. Attributes that it may have: `steps`, how many
-        steps that is; `found`, more of the answer. It raises NotImplementedError for what a library
-        lacks.
+        once and returns when the result is available. The function may have the attributes `steps`,
+        the number of steps in a run, and `found`, additional entries of the answer. Raises
+        NotImplementedError for cases that the library lacks.
     """
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What libraries print goes to standard error.
+    os.dup2(2, 1)  # Redirects the output of libraries to standard error.
     at_start, run = resident_bytes("VmRSS"), None
     for line in sys.stdin:
         request = json.loads(line)

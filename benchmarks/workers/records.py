@@ -1,6 +1,6 @@
-"""One way to turn text into ids or records, once; prints seconds and peak memory as JSON.
+"""Converts text to ids or records once, in one of several ways; prints seconds and peak memory.
 
-Seconds begin when the program and the vocabulary are loaded, and end when the files are written.
+Time is measured from after loading the program and the vocabulary until the files are written.
 
     PYTHONPATH=. python benchmarks/workers/records.py KIND TEXT VOCABULARY OUTPUT [name=value ...]
 """
@@ -19,7 +19,7 @@ LENGTH, PREDICTIONS = 512, 77
 
 
 def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], object]:
-    """SentencePiece on the sentences, in one thread, normalized and in memory before."""
+    """SentencePiece in one thread, on sentences that are already normalized and in memory."""
     import sentencepiece
 
     from data_pipeline.tokenizers.normalization import normalize_many
@@ -52,7 +52,7 @@ def our_records(text: str, vocabulary: str, output: str, **settings: str) -> Cal
 
 
 def dataset_records(text: str, vocabulary: str, output: str, masking: str) -> Callable[[], object]:
-    """This project's records by way of a tf.data.Dataset."""
+    """This project's records through a tf.data.Dataset."""
     import tensorflow as tf
 
     from data_pipeline.pretraining.settings import PretrainingSettings
@@ -78,7 +78,7 @@ def dataset_records(text: str, vocabulary: str, output: str, masking: str) -> Ca
 
 
 def model_garden_records(text: str, vocabulary: str, output: str) -> Callable[[], object]:
-    """The Model Garden's program; it knows WordPiece only, so vocabulary is one."""
+    """The Model Garden's program, which supports only a WordPiece vocabulary."""
     Path(output).mkdir()
     command = [
         sys.executable, "-m", "official.nlp.data.create_pretraining_data", f"--input_file={text}",

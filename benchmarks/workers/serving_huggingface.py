@@ -1,4 +1,4 @@
-"""Hugging Face's pipelines. Argument: torch, or onnx for ONNX Runtime by way of Optimum."""
+"""Hugging Face's pipelines. Argument: torch, or onnx for ONNX Runtime through Optimum."""
 
 import sys
 
@@ -48,7 +48,7 @@ def _answers(run, rows, case):
         context=[row["context"] for row in rows],
         batch_size=len(rows),
         max_seq_len=case["max_seq_length"],
-        doc_stride=case["doc_stride"],  # There the overlap of windows: fewer windows than ours.
+        doc_stride=case["doc_stride"],  # Means the overlap there, so there are fewer windows.
         max_answer_len=30,
     )
     return [each["answer"] for each in (found if isinstance(found, list) else [found])]

@@ -1,5 +1,5 @@
-"""This project's SavedModel in one process: what a call from Python costs is in its times, and
-what TensorFlow Serving's own server costs is not."""
+"""This project's SavedModel in one process: times include the overhead of a call from Python, but
+not that of TensorFlow Serving's own server."""
 
 import protocol
 import tensorflow as tf
@@ -11,7 +11,7 @@ _ANSWER = {"classifier": "label", "question_answering": "answer"}
 def build(case):
     """The default signature with all its outputs; with `batching`, behind TensorFlow Serving's
     scheduler."""
-    import tensorflow_text  # noqa: F401  Its ops are in the graph.
+    import tensorflow_text  # noqa: F401  The graph uses its ops.
 
     model = tf.saved_model.load(case["saved_model"])
     signature = model.signatures["serving_default"]
@@ -30,7 +30,7 @@ def build(case):
         return [text.decode() for text in answer(*map(tf.constant, columns))[output].numpy()]
 
     load = Load(case, ask)
-    load.model = model  # Its variables live as long as somebody holds it.
+    load.model = model  # Its variables live only as long as the model is referenced.
     return load
 
 

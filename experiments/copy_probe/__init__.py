@@ -1,7 +1,7 @@
-"""Whether a model finds a word again that stands earlier in its text: a gauge that takes seconds.
+"""A quick probe (seconds) of whether a model can copy a word from earlier in its text.
 
-A word is shown once, and the text asks for it later, by a mask. Answering questions by spans of a
-text is made of this, and a small model may have learned nothing of it.
+A word is shown once, and later a mask stands in its place. Extractive question answering depends on
+this ability, which a small model may not have learned at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 Row: TypeAlias = dict[str, str | int]
-DISTANCES = (36, 96, 234)  # Tokens: the mask stands that many places after the word.
+DISTANCES = (36, 96, 234)  # Distances in tokens from the word to the mask.
 
 NAMES = (
     "oliver thomas peter walter henry albert george arthur robert edward simon martin daniel "
@@ -32,7 +32,7 @@ CITIES = (
     "london paris berlin madrid vienna rome moscow chicago boston dublin athens cairo tokyo "
     "lisbon naples geneva dresden munich"
 )
-# Each word has them in another order: an answer also depends on the sentence before the question.
+# Rotated for each word, because answers also depend on the sentence before the question.
 _FILLER = """\
 the road was long , and few people went out in the morning because of the cold .
 the river runs through the valley . in winter they stay at home and tell old stories .
@@ -50,7 +50,7 @@ the school was closed in summer , when everybody had to help with the harvest .
 
 
 class Question(NamedTuple):
-    """The parts of a text before and after its filler: {x} is the word, {y} another one."""
+    """The parts of a text before and after the filler: {x} is the word, {y} another word."""
 
     shown: str
     asked: str
@@ -86,15 +86,15 @@ QUESTIONS = {
 
 
 def probe(name_or_path: str) -> list[Row]:
-    """`count_copies` of weights that have a head of masked words."""
+    """`count_copies` for weights with a masked-LM head."""
     tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
     return count_copies(MaskFiller(name_or_path).model, tokenizer)
 
 
 def count_copies(model: AlbertPretrainer, tokenizer: Tokenizer) -> list[Row]:
-    """A row for each question and distance: of `words` texts, those in which the word is the
-    model's first choice for the mask (`found`), and those in which it is `another` word of the
-    list: the other person where there are two, otherwise one that the text does not have.
+    """A row for each question and distance: out of `words` texts, in how many the model's first
+    choice for the mask is the word (`found`) or `another` word of the list: the other person if
+    there are two, otherwise a word that is not in the text.
     """
     rows: list[Row] = []
     for name, question in QUESTIONS.items():
@@ -115,7 +115,7 @@ def count_copies(model: AlbertPretrainer, tokenizer: Tokenizer) -> list[Row]:
 
 
 def known_words(question: Question, tokenizer: Tokenizer) -> list[int]:
-    """Ids of the words that are one piece each."""
+    """Ids of those words that are a single piece."""
     encoded = tokenizer.encode_batch(question.words.split())
     ids = [each[0] for each in encoded if len(each) == 1 and each[0] != tokenizer.unk_id]
     if len(ids) < 2:
@@ -129,7 +129,7 @@ def known_words(question: Question, tokenizer: Tokenizer) -> list[int]:
 def text_ids(
     question: Question, word: int, other: int, distance: int, tokenizer: Tokenizer
 ) -> list[int]:
-    """Ids of the text with a word and another one, [CLS] and [SEP] included."""
+    """Ids of the text with a word and another one, including [CLS] and [SEP]."""
     slots = {"{x}": word, "{y}": other, "{mask}": tokenizer.mask_id}
 
     def encode(text: str) -> list[int]:
@@ -142,5 +142,5 @@ def text_ids(
         raise UserError(f"{tokenizer.vocab_file}: {question.asked!r} has over {distance} pieces.")
     first = word % len(_FILLER)
     filler = tokenizer.encode(" ".join(_FILLER[first:] + _FILLER[:first]))
-    filler = filler[len(filler) - missing :]  # The end, so that a sentence is complete there.
+    filler = filler[len(filler) - missing :]  # Keep the end, so that it ends with a sentence.
     return [tokenizer.cls_id, *shown, *filler, *asked, tokenizer.sep_id]

@@ -1,4 +1,4 @@
-"""Counts how often models find a word again that stands earlier in a text.
+"""Counts how often models can copy a word from earlier in a text.
 
 python -m experiments.copy_probe --model=albert-small-en --model=runs/mine
 """

@@ -1,1 +1,1 @@
-"""The tables of Lan et al. (ICLR 2020) as commands: in small here, as they were on a TPU."""
+"""The tables of Lan et al. (ICLR 2020) as commands: scaled down for a CPU, or as on a TPU."""

@@ -1,9 +1,9 @@
-r"""The paper's tables, trained in small, a run at a time; or printed as they were on a TPU.
+r"""Trains the paper's tables at a small scale, run by run; or prints the commands for a TPU.
 
     python -m experiments.paper --table=depth --corpus='text/*.train.jsonl' \
         --heldout='text/*.heldout.jsonl' --output_dir=work
 
-A finished run is a row of --rows, and is not made again; an interrupted one goes on.
+A finished run is a row in --rows and is not repeated; an interrupted one is resumed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def chosen_runs() -> list[Run]:
-    """The runs of the flags: all rows with the first seed, then with the second, and so on."""
+    """The runs that flags select: all rows with the first seed, then with the second, and so on."""
     table, lab = TABLES[FLAGS.table], read(Lab)
     cells = {cell.name: cell for cell in (table.small if lab.is_small else table.paper)}
     if not cells:
@@ -77,7 +77,7 @@ def chosen_runs() -> list[Run]:
 
 
 def publish(lines: list[dict[str, str]]) -> None:
-    """Prints a table, and puts it into --document."""
+    """Prints a table, and writes it into --document."""
     table = markdown_table(lines)
     print(f"\n{table}")
     if FLAGS.document:

@@ -1,4 +1,4 @@
-"""Cells as commands of the programs, run one after the other."""
+"""Cells of the tables as commands, which are run one after the other."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.paper.tables import PAPER_FLAGS, SMALL, SMALL_FLAGS, TABLES, Cell, Table
 from experiments.programs import run_program, shown
 
-PAIRS = ("nsp", "sop")  # Objectives of sentence pairs.
+PAIRS = ("nsp", "sop")  # Objectives with sentence pairs.
 Command = tuple[str, ...]  # A module and its flags.
-# Text, sentence objective: of a folder of records. Texts are named in `Lab.text`.
+# Text and sentence objective of a folder of records. `Lab.text` lists the names of texts.
 Data = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Lab(Settings):
-    """What all runs of a command share."""
+    """The settings that all runs of a command share."""
 
     corpus: str = setting("", "Text files to train on: globs, separated by commas.")
     heldout: str = setting("", "Text files of other documents.")
@@ -60,24 +60,24 @@ class Lab(Settings):
 
     @property
     def vocabulary(self) -> Path:
-        """The vocabulary, given or to be made."""
+        """The path of the vocabulary, given or to be trained."""
         return Path(self.vocab_file or Path(self.output_dir) / "vocabulary" / "spiece.model")
 
     @functools.cached_property
     def num_pieces(self) -> int:
-        """V, of the vocabulary that is given, or that is to be made."""
+        """V of the vocabulary, given or to be trained."""
         if self.vocab_file:
             return load_tokenizer(self.vocab_file).vocab_size
         return self.vocab_size or (8000 if self.is_small else 30_000)
 
     @property
     def length(self) -> int:
-        """S, tokens in a sequence."""
+        """S, the number of tokens in a sequence."""
         return self.max_seq_length or (128 if self.is_small else 512)
 
     def text(self, name: str) -> str:
-        """The patterns of a text: train, both (train and the other domain), heldout or more (the
-        other domain's held-out text).
+        """The file patterns of a text: train, both (train and the other domain), heldout, or more
+        (the other domain's held-out text).
         """
         more = {"both": self.more_corpus, "more": self.more_heldout}.get(name, "-")
         if not self.corpus or not self.heldout or not more:
@@ -91,7 +91,7 @@ class Lab(Settings):
         return Path(self.output_dir) / "records" / f"{'_'.join(data)}_{self.length}"
 
     def data_commands(self, needed: list[Data]) -> Iterator[tuple[Path, Command]]:
-        """What is made, and the command that makes it: the vocabulary and records."""
+        """Outputs with the commands that create them: the vocabulary and records."""
         vocabulary = command(
             "data_pipeline.train_vocabulary",
             input=self.text("train"),
@@ -114,13 +114,13 @@ class Lab(Settings):
 
 
 def command(module: str, **flags: object) -> Command:
-    """A program with flags; those without a value are left out."""
+    """A program with flags; flags without a value are left out."""
     return (module, *(f"--{name}={value}" for name, value in flags.items() if value != ""))
 
 
 @functools.cache
 def fingerprint(patterns: str) -> str:
-    """A hash of the names and sizes of text files, wherever they are."""
+    """A hash of the names and sizes of text files, independent of their folder."""
     sizes = [(os.path.basename(path), os.path.getsize(path)) for path in match_files(patterns)]
     return _hash(sizes)
 
@@ -131,8 +131,8 @@ def _hash(value: object) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A cell with a seed, in a lab. Its folder is named by its settings, so that cells of two
-    tables that are the same are one run.
+    """A cell with a seed, in a lab. Its settings determine its folder, so that equal cells of two
+    tables share one run.
     """
 
     lab: Lab
@@ -147,28 +147,28 @@ class Run:
 
     @property
     def table(self) -> Table:
-        """Its table."""
+        """The table of its cell."""
         return TABLES[self.table_name]
 
     @property
     def folder(self) -> Path:
-        """The folder of all that the run makes."""
+        """The folder with all outputs of the run."""
         return Path(self.lab.output_dir) / "runs" / self.key
 
     @property
     def model(self) -> Path:
-        """The folder of its model, in that of its pre-training."""
+        """The folder of its model, inside that of its pre-training."""
         return self.folder / "run" / native.RUN_MODEL
 
     @functools.cached_property
     def parent(self) -> Run | None:
-        """The run whose model it begins from."""
+        """The run from whose model it starts, or None."""
         cells = self.table.small if self.lab.is_small else self.table.paper
         found = [cell for cell in cells if cell.name == self.cell.start]
         return dataclasses.replace(self, cell=found[0]) if found else None
 
     def lineage(self) -> list[Run]:
-        """The runs whose models it builds on, the first one first, and itself."""
+        """The runs on which it builds, the first one first, and itself."""
         return [*(self.parent.lineage() if self.parent else ()), self]
 
     @property
@@ -179,7 +179,7 @@ class Run:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """Flags of run_pretraining that are not about architecture, data and folders."""
+        """Flags of run_pretraining, except those for architecture, data and folders."""
         flags: dict[str, Any] = {**(SMALL_FLAGS if self.lab.is_small else PAPER_FLAGS)}
         if self.lab.is_small:
             tokens = self.lab.tokens or self.table.tokens
@@ -192,7 +192,7 @@ class Run:
 
     @property
     def flops(self) -> float:
-        """Operations of its pre-training."""
+        """The number of operations of its pre-training."""
         sequences = self.flags["num_train_steps"] * self.flags["train_batch_size"]
         predictions = round(0.15 * self.lab.length)
         per_token = pretraining_flops_per_token(self.config, self.lab.length, predictions)
@@ -200,7 +200,7 @@ class Run:
 
     @property
     def data(self) -> list[Data]:
-        """Its records: to train on, held out, then those that only `measure` needs."""
+        """Its records: for training, held-out, and then those that only `measure` needs."""
         own = self.cell.objective
         found = [("both" if self.cell.more else "train", own), ("heldout", own)]
         if self.table.has_pairs:
@@ -212,9 +212,9 @@ class Run:
 
     @functools.cached_property
     def settings(self) -> dict[str, str]:
-        """What decides the figures, by name."""
+        """All settings that influence the figures, by name."""
         lab, defaults = self.lab, AlbertConfig(vocab_size=1).to_dict()
-        of_text = fingerprint if lab.is_small else str  # What a script reads need not be here.
+        of_text = fingerprint if lab.is_small else str  # A script's texts may be elsewhere.
         model = {n: v for n, v in self.config.to_dict().items() if v != defaults[n]}
         return {
             "texts": " ".join(f"{text}:{of_text(lab.text(text))}:{o}" for text, o in self.data),
@@ -233,7 +233,7 @@ class Run:
         return _hash(self.settings)
 
     def commands(self) -> Iterator[tuple[Path, Command]]:
-        """What is made, and the command that makes it, in order."""
+        """Outputs with the commands that create them, in order."""
         yield from self.lab.data_commands(self.data[:2])
         config = self.folder / "config.json"
         train, heldout, *_ = map(self.lab.records, self.data)
@@ -244,7 +244,7 @@ class Run:
             train_data=train,
             output_dir=start,
             seed=self.seed,
-            overwrite="true",  # Of an interrupted start.
+            overwrite="true",  # Replaces the output of an interrupted command.
         )
         if self.lab.is_small and not self.parent:
             yield start / "model.json", starting_weights
@@ -290,8 +290,8 @@ class Run:
         )
 
     def make(self) -> None:
-        """Runs the commands whose results are not there; what was interrupted goes on. A run that
-        it begins from is made first, if its model is not there.
+        """Runs the commands whose outputs are missing, and resumes interrupted ones. Makes the run
+        from which it starts first, if its model is missing.
         """
         if self.parent and not self.parent.model.exists():
             self.parent.make()
@@ -302,7 +302,7 @@ class Run:
                 run_program(*needed, log=self.folder / "log")
 
     def figures(self) -> dict[str, float]:
-        """The held-out figures of the finished run, and the scores of its tasks."""
+        """The held-out figures of the finished run, and its scores on fine-tuning tasks."""
         rows = read_metrics(str(self.model.parent / METRICS_FILE))
         last = [row for row in rows if row["split"] == "eval"][-1]
         kinds = ("masked_lm_", "sentence_order_", "next_sentence_")
@@ -316,8 +316,8 @@ class Run:
 
 
 def script(runs: list[Run]) -> Iterator[str]:
-    """Lines of a shell script that makes runs, and those that they begin from: configurations,
-    commands, the paper's figures.
+    """Lines of a shell script for runs and those from which they start: configurations, commands,
+    and the paper's figures.
     """
     made: set[Path] = set()
     for run in {each.key: each for end in runs for each in end.lineage()}.values():

@@ -1,9 +1,9 @@
-"""Measures a pre-trained model on several held-out records, sentence objectives of others included.
+"""Measures a pre-trained model on held-out records, including those of other sentence objectives.
 
     python -m experiments.paper.measure --model=run/model --eval_data=heldout --output=measured.json
 
-A model's own head answers the objective that it was trained on. For another one its encoder is
-frozen, and a logistic regression learns from the pooled outputs of training pairs.
+For the objective that a model was trained on, its own head is used. For others, the encoder is
+frozen, and a logistic regression is trained on the pooled outputs of training pairs.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Writes {"nsp_accuracy": 0.9, ...}; figures of words are named after other objectives."""
+    """Writes {"nsp_accuracy": 0.9, ...}; masked-LM figures are prefixed with the objective."""
     model: Any = native.load_model(FLAGS.model)
     train_data = {objective_of(folder): folder for folder in FLAGS.train_data}
     figures: dict[str, float] = {}
     for folder in FLAGS.eval_data:
         objective = objective_of(folder)
         found = HeldOut([folder]).evaluator(model, None)()
-        # Without --train_data the records are of the model's objective, and of another domain.
+        # Without --train_data, the records have the model's objective and come from another domain.
         prefix = objective if train_data else "more"
         for name in ("masked_lm_loss", "masked_lm_accuracy"):
             figures[f"{prefix}_{name}"] = found[name]
@@ -63,12 +63,12 @@ def main() -> None:
 
 
 def objective_of(folder: str) -> str:
-    """The sentence objective of records."""
+    """The sentence objective of a folder of records."""
     return read_manifest(folder)["settings"]["sentence_objective"]
 
 
 def new_head_accuracy(model: AlbertPretrainer, train_data: str, eval_data: str) -> float:
-    """The share of held-out pairs that a linear head on the frozen pooled output has right."""
+    """The accuracy on held-out pairs of a linear head on the frozen pooled output."""
     batches = itertools.islice(
         pretraining_dataset(train_data, _BATCH_SIZE, seed=0), FLAGS.num_pairs // _BATCH_SIZE + 1
     )
@@ -81,7 +81,7 @@ def new_head_accuracy(model: AlbertPretrainer, train_data: str, eval_data: str) 
 def pooled_outputs(
     model: AlbertPretrainer, batches: Iterable[dict[str, tf.Tensor]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pooled outputs [N, H] and labels [N] of the pairs that have a weight."""
+    """Pooled outputs [N, H] and labels [N] of the pairs with a nonzero weight."""
     compute = tf.function(lambda batch: model(batch, training=False)["pooled_output"])
     outputs, labels = [], []
     for batch in batches:

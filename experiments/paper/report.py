@@ -12,13 +12,13 @@ from experiments.paper.rows import Rows, pairs_of
 from experiments.paper.tables import BETTER, SAME, TABLES, WORSE, Cell, Table
 from experiments.weights.intervals import t_interval
 
-_NOISE = 0.2  # Points of the paper's figures, whose spread it does not print.
+_NOISE = 0.2  # Assumed noise of the paper's figures in points; the paper gives no spread.
 # Cell -> seed -> figure.
 Figures = dict[str, dict[int, float]]
 
 
 def rows_of(name: str, rows: Rows) -> Rows:
-    """The rows of a table that are comparable with its last one."""
+    """The rows of a table that are comparable with its last row."""
     costs = {cell.name: cell.cost for cell in TABLES[name].small}
     of_table = [row for row in rows if row["table"] == name and row["cell"] in costs]
 
@@ -39,7 +39,7 @@ def rows_of(name: str, rows: Rows) -> Rows:
 
 
 def figures_by_seed(rows: Rows, figure: str) -> Figures:
-    """A figure of every cell and seed; accuracies in percent."""
+    """A figure for every cell and seed; accuracies in percent."""
     found: Figures = {}
     for row in rows:
         if value := pairs_of(row["figures"]).get(figure):
@@ -49,7 +49,7 @@ def figures_by_seed(rows: Rows, figure: str) -> Figures:
 
 
 def table_rows(table: Table, rows: Rows) -> Iterator[dict[str, str]]:
-    """The lines of a table: one for each figure, tasks of fine-tuning included, and cell that has
+    """The lines of a table: one for each figure, including fine-tuning scores, and each cell with
     rows.
     """
     tasks = {name for row in rows for name in pairs_of(row["figures"]) if "." in name}
@@ -69,7 +69,7 @@ def table_rows(table: Table, rows: Rows) -> Iterator[dict[str, str]]:
 
 
 def difference(cell: Cell, found: Figures, figure: str, in_paper: str) -> dict[str, str]:
-    """The paired difference over the seeds that both cells have, and what it says."""
+    """The paired difference over the seeds that both cells have, and the verdict."""
     ours, others = found[cell.name], found.get(cell.against, {})
     pairs = [ours[seed] - others[seed] for seed in sorted(ours.keys() & others.keys())]
     shown = f"{sum(pairs) / len(pairs):+.3f}" if pairs else ""
@@ -82,7 +82,7 @@ def difference(cell: Cell, found: Figures, figure: str, in_paper: str) -> dict[s
 
 
 def direction(table: Table, cell: Cell, place: int) -> str:
-    """Whether the paper's row is BETTER, WORSE or the SAME; "" where it does not say."""
+    """Whether the paper's row is BETTER, WORSE or the SAME; "" if the paper does not say."""
     if not cell.against or place >= len(cell.paper):
         return ""
     if isinstance(ours := cell.paper[place], str):
@@ -93,7 +93,7 @@ def direction(table: Table, cell: Cell, place: int) -> str:
 
 
 def judge(low: float, high: float, is_loss: bool, in_paper: str) -> str:
-    """ "yes", "no", or why neither can be said."""
+    """ "yes", "no", or the reason why neither applies."""
     if low <= 0 <= high:
         return "no difference seen"
     found = BETTER if (low > 0) != is_loss else WORSE

@@ -1,4 +1,4 @@
-"""runs.csv: a row for each finished run, which is therefore not made again."""
+"""runs.csv: one row for each finished run, so that it is not repeated."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from experiments.paper.cells import Run
 from experiments.programs import spent
 from experiments.tables import append_row, read_rows
 
-_GUESSED_FLOPS = 6e12  # A minute, as long as no row tells.
+_GUESSED_FLOPS = 6e12  # Per minute; used until there is a row to measure the speed.
 Rows = list[dict[str, str]]
 
 
 def pairs_of(text: str) -> dict[str, str]:
-    """ "a=1; b=2" -> {"a": "1", "b": "2"}, of the columns figures and settings."""
+    """ "a=1; b=2" -> {"a": "1", "b": "2"}, for the columns figures and settings."""
     return {name: value for name, _, value in (pair.partition("=") for pair in text.split("; "))}
 
 
 def run_all(runs: Sequence[Run], path: Path) -> None:
-    """Makes the runs that have no row, and appends it; prints progress with an estimate."""
+    """Runs those that have no row, and appends their rows; prints progress with an estimate."""
     rows = read_rows(path)
     done = {row["key"]: row for row in rows}
     listed = {(row["table"], row["cell"], row["key"]) for row in rows}
-    for run in runs:  # A run of another table with the same settings is one of this table, too.
+    for run in runs:  # A run of another table with the same settings also counts for this table.
         names = {"table": run.table_name, "cell": run.cell.name}
         if run.key in done and (*names.values(), run.key) not in listed:
             append_row(path, {**done[run.key], **names})
@@ -49,8 +49,8 @@ def run_all(runs: Sequence[Run], path: Path) -> None:
 
 
 def plan(runs: Sequence[Run], rows: Rows) -> str:
-    """Lines of runs with their tokens and hours, and what is left in all, by the speed of those
-    that are done.
+    """Lines with the tokens and hours of each run, and the total that remains, estimated from the
+    speed of finished runs.
     """
     minutes = {row["key"]: float(row["minutes"]) for row in rows}
     rates = [run.flops / max(minutes[run.key], 0.1) for run in runs if run.key in minutes]

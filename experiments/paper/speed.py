@@ -1,4 +1,4 @@
-"""The Speedup column of Table 2 on this machine: arithmetic and optimizer of an update apart."""
+"""The Speedup column of Table 2 on this machine, separately for arithmetic and optimizer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from albert_tf.pretrained.presets import get_preset
 from experiments.paper.cells import command
 from experiments.programs import run_program
 
-# Preset -> the speedup of training that the ICLR version prints, where BERT large is 1.
+# Preset -> the training speedup in the ICLR version, relative to BERT large.
 MODELS = {
     "bert-base": "4.7x",
     "bert-large": "1.0",
@@ -21,26 +21,26 @@ MODELS = {
     "albert-xxlarge-v1": "0.3x",
 }
 _BATCH, _LENGTH = 4, 128
-# Above these a model is timed with one layer and with two, and its other layers are added.
+# Larger models are timed with one and with two layers, and extrapolated to all layers.
 _MOST_BYTES, _MOST_FLOPS = 3 * 2**30, 2e12
-Seconds = dict[str, float]  # Of "arithmetic" and "optimizer".
+Seconds = dict[str, float]  # By part: "arithmetic" and "optimizer".
 
 
 def flops(preset: str) -> float:
-    """Operations of an update."""
+    """The number of operations in an update."""
     per_token = pretraining_flops_per_token(get_preset(preset), _LENGTH, _LENGTH // 8)
     return _BATCH * _LENGTH * per_token
 
 
 def is_large(preset: str) -> bool:
-    """Whether a model is not timed as a whole."""
+    """Whether a model is too large to be timed as a whole."""
     config = get_preset(preset)
     memory = training_bytes(config, sum(count_parameters(config).values()), _BATCH, _LENGTH)
     return memory > _MOST_BYTES or flops(preset) > _MOST_FLOPS
 
 
 def measure(preset: str, folder: Path, precision: str) -> Seconds:
-    """Seconds of the parts of an update; those that the folder has are not measured again."""
+    """Seconds for each part of an update; reuses measurements that are in the folder."""
     found, layers = [], get_preset(preset).num_hidden_layers
     for number in (1, 2) if is_large(preset) else (layers,):
         path = folder / f"{preset}_{number}_{precision}.json"
@@ -51,13 +51,13 @@ def measure(preset: str, folder: Path, precision: str) -> Seconds:
         found.append(json.loads(path.read_text(encoding="utf-8")))
     first, last = found[0], found[-1]
     total = {part: first[part] + (layers - 1) * (last[part] - first[part]) for part in first}
-    if get_preset(preset).parameter_sharing == "all":  # More layers are nothing to the optimizer.
+    if get_preset(preset).parameter_sharing == "all":  # Layers add no work for the optimizer.
         total["optimizer"] = min(first["optimizer"], last["optimizer"])
     return total
 
 
 def table_rows(folder: Path, precision: str) -> list[dict[str, str]]:
-    """Speeds in multiples of BERT large's, as in the paper."""
+    """Speeds relative to BERT large, as in the paper."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {preset: measure(preset, folder, precision) for preset in MODELS}
     large = found["bert-large"]

@@ -1,8 +1,8 @@
-"""The tables of the paper. A table is a list of cells; a cell is what makes its row different.
+"""The tables of the paper. A table is a list of cells; a cell holds what is specific to its row.
 
-Each table has two lists: `small`, which two CPU cores can train, and `paper`, as it was. All cells
-of a list share a base (SMALL, or a preset of the table), and each is compared with the row that
-`against` names. Figures are those of the ICLR version, for `depth` those of the first on arXiv.
+Each table has two lists: `small`, which two CPU cores can train, and `paper`, the original. All
+cells of a list share a base (SMALL, or the table's preset), and each is compared with the row named
+by `against`. Figures are from the ICLR version, those of `depth` from the first arXiv version.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class Cell:
     """A row of a table.
 
     Attributes:
-      name: of the row.
+      name: name of the row.
       model: fields of AlbertConfig that differ from the table's base.
-      against: name of the row that it is compared with; "": none.
-      paper: for each figure of the table, what the paper prints for this row, or whether the row is
-        BETTER, WORSE or the SAME there than the one that it is compared with.
-      flags: of run_pretraining, besides those of the shape, which they replace.
-      start: name of the row whose model it begins from; "": starting weights of its own.
-      objective: of the sentence pairs.
-      more: it reads --more_corpus, too.
-      cost: time of an update, relative to the other rows; it makes so many fewer.
+      against: name of the row to compare with; "": none.
+      paper: for each figure of the table, the paper's value for this row, or whether the row is
+        BETTER, WORSE or the SAME in the paper, compared with `against`.
+      flags: flags of run_pretraining, which override those of the shape.
+      start: name of the row from whose model it starts; "": starting weights of its own.
+      objective: objective of the sentence pairs.
+      more: whether it also reads --more_corpus.
+      cost: time of an update, relative to the other rows; the number of updates is divided by it.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Table:
     """A table.
 
     Attributes:
-      title: its number, and what it is of.
+      title: its number and subject.
       small, paper: its cells.
-      base: the preset that the paper's cells change.
-      printed: what the paper's figures are.
-      figures: what is compared; a loss is better when it is lower.
-      has_pairs: models are measured on all sentence objectives, not only on their own.
-      tokens: of a small cell.
+      base: the preset that the paper's cells modify.
+      printed: the kind of figures that the paper gives.
+      figures: the figures to compare; for a loss, lower is better.
+      has_pairs: whether to measure models on all sentence objectives, not only on their own.
+      tokens: number of training tokens of a small cell.
     """
 
     title: str
@@ -69,13 +69,13 @@ class Table:
 
 
 def size(hidden: int, head: int = 64, **others: Any) -> dict[str, Any]:
-    """Fields of a width: heads of `head` numbers, and an inner size of four times the width."""
+    """Fields for a hidden size: heads of size `head`, and an inner size of 4 H."""
     heads = {"num_attention_heads": hidden // head, "intermediate_size": 4 * hidden}
     return {"hidden_size": hidden, **heads, **others}
 
 
-# Starting weights need a projection, which therefore even E = H has, and E <= H in all of `width`.
-# As the base is one, a run of it counts in every table.
+# Starting weights need a projection, even if E = H, and E <= H in all cells of `width`. All tables
+# share this base, so that a run of it counts in every table.
 SMALL = size(128, 32, embedding_size=48, num_hidden_layers=4, always_project_embeddings=True)
 SMALL_FLAGS = {
     "train_batch_size": 32,
@@ -109,7 +109,7 @@ def _preset(name: str, preset: str, against: str = "", *paper: float | str, **fl
 
 
 def _rows(scores: Mapping[tuple[str, int], float]) -> tuple[Cell, ...]:
-    """Rows of (what is shared, E) -> average."""
+    """Rows from (sharing, E) -> average score."""
     return tuple(
         Cell(f"{kind}, E = {e}", {"parameter_sharing": kind, "embedding_size": e}, "", (score,))
         for (kind, e), score in scores.items()
@@ -125,7 +125,7 @@ def _pairs(model: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def _optimizer(optimizer: str, rate: float, cost: float = 1) -> Cell:
-    """A row that is compared with the base."""
+    """A row to compare with the base."""
     flags = {"optimizer": optimizer.lower(), "learning_rate": rate}
     return Cell(f"{optimizer}, {rate}", {}, "AdamW, 0.001", flags=flags, cost=cost)
 
@@ -135,7 +135,7 @@ def _layers(number: int) -> dict[str, int]:
 
 
 def _deeper(name: str, layers: int, start: str, *paper: float | str) -> Cell:
-    """A row that begins from a shallower one and is compared with it."""
+    """A row that starts from a shallower one and is compared with it."""
     return Cell(name, _layers(layers), start, paper or (BETTER,), start=start)
 
 
@@ -187,7 +187,7 @@ TABLES = {
     ),
     "sentence_objective": Table(
         "Table 5: no sentence objective, next sentence (nsp), order of segments (sop)",
-        # Two layers learn order as well as four, in half of the time (docs/weights.md).
+        # Two layers learn sentence order as well as four, in half the time (docs/weights.md).
         small=_pairs(size(256, embedding_size=128, num_hidden_layers=2)),
         paper=_pairs({}),
         printed="percent",
@@ -209,7 +209,7 @@ TABLES = {
             _preset("BERT large, 34 h", "bert-large", num_train_steps=400_000),
             _preset("ALBERT xxlarge, 32 h", "albert-xxlarge-v1", "BERT large, 34 h", "1.5 better"),
         ),
-        tokens=1e9,  # The minutes end first.
+        tokens=1e9,  # Never reached: max_minutes ends the run first.
     ),
     "optimizer": Table(
         "Optimizers in equal time (none of the paper's tables)",

@@ -1,4 +1,4 @@
-"""Times the two parts of an update of a model apart: its arithmetic, and the optimizer.
+"""Times the two parts of a model's update separately: the arithmetic and the optimizer.
 
 python -m experiments.paper.update --preset=albert-base-v2 --output=seconds.json
 """
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def random_batch(vocab_size: int) -> dict[str, tf.Tensor]:
-    """Random tokens without padding, every eighth of them masked."""
+    """Random tokens without padding; every eighth token is masked."""
     shape = (FLAGS.batch_size, FLAGS.length)
     ids = tf.random.stateless_uniform(shape, [0, 0], 5, vocab_size, tf.int32)
     masked = tf.tile(tf.range(1, FLAGS.length, 8)[tf.newaxis], [FLAGS.batch_size, 1])
@@ -80,8 +80,8 @@ def random_batch(vocab_size: int) -> dict[str, tf.Tensor]:
 
 
 def seconds(run: Callable[[], list[tf.Tensor]]) -> float:
-    """Processor seconds of the fastest of at least three calls, after one that compiles; other work
-    on the machine counts less in them than on the clock.
+    """Processor seconds of the fastest of at least three calls, after one that compiles. Other load
+    on the machine affects processor time less than wall time.
     """
     run()[0].numpy()
     times: list[float] = []

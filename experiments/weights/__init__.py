@@ -1,1 +1,1 @@
-"""The shipped weights: how they are made from text, and what they are worth on GLUE."""
+"""The shipped weights: how they are trained from text, and how well they do on GLUE."""

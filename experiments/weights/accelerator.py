@@ -1,10 +1,10 @@
-"""Trains by a compiled update under JAX, on a machine without TensorFlow.
+"""Trains with a compiled update under JAX, on a machine without TensorFlow.
 
     python -m experiments.weights.accelerator --compiled=compiled --tokens='work/tokens/*.xz' \
         --output_dir=run --max_minutes=9
 
-run/state.npz       weights, moments and the place in the data; the same command goes on from it
-run/weights.npz     the weights alone as float16, for collect.py
+run/state.npz       weights, moments and the place in the data; the same command resumes from it
+run/weights.npz     only the weights, as float16, for collect.py
 run/log.csv         figures by update
 """
 
@@ -54,7 +54,7 @@ def define_flags() -> None:
 
 
 class Place(NamedTuple):
-    """A place in the data: which pass over which file, and which batch of it comes next."""
+    """A place in the data: the file and the pass over it, and its next batch."""
 
     unit: int = 0
     batch: int = 0
@@ -88,7 +88,7 @@ def main() -> None:
             reports = step % FLAGS.report_steps == 0
             saves = is_last or step == last or now - saved > 60 * FLAGS.save_minutes
             if reports or saves:
-                figures = np.array(figures)  # Waits for the device.
+                figures = np.array(figures)  # Blocks until the device has finished.
                 if not np.isfinite(figures).all():
                     raise UserError(f"Update {step} is not finite; the last save is in {output}.")
             if reports:
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def load(output: Path, about: dict[str, Any], files: Sequence[str]) -> tuple[State, int, Place]:
-    """State, number of updates and place of the run, or those before the first update."""
+    """State, number of updates and place of the run; the initial ones if it has not started."""
     path = output / "state.npz"
     if path.exists():
         *state, counts = arrays_of(path)
@@ -126,13 +126,13 @@ def load(output: Path, about: dict[str, Any], files: Sequence[str]) -> tuple[Sta
 
 
 def arrays_of(path: Path) -> State:
-    """The arrays in a file of numpy, in order."""
+    """The arrays in a NumPy file, in order."""
     with np.load(path) as file:
         return [file[f"arr_{number}"] for number in range(len(file.files))]
 
 
 def save(output: Path, about: dict[str, Any], state: Sequence[Any], counts: list[int]) -> None:
-    """Writes the state with what `load` reads of the run, and the weights as float16."""
+    """Writes the state, with everything that `load` reads, and the weights as float16."""
     arrays = [np.asarray(each) for each in state]
     weights = [
         array.astype(np.float16)
@@ -151,7 +151,7 @@ def _write(path: Path, arrays: list[np.ndarray]) -> None:
 
 
 def report(output: Path, about: dict[str, Any], step: int, figures: np.ndarray, rate: float):
-    """A line on the screen and in log.csv; `rate` in updates a second."""
+    """Writes a line to the screen and to log.csv; `rate` is in updates per second."""
     size = about["batch_size"] * about["examples"]["max_seq_length"]
     row = {"step": step} | {name: f"{value:.4f}" for name, value in zip(about["figures"], figures)}
     row["tokens_per_second"] = f"{rate * size:.0f}"
@@ -162,18 +162,18 @@ def report(output: Path, about: dict[str, Any], step: int, figures: np.ndarray, 
 def compiled_update(
     folder: Path, about: dict[str, Any], state: State
 ) -> Callable[[Batch, Sequence[Any]], tuple[Any, list[Any]]]:
-    """(batch, state) -> (figures, new state); the old state is given up."""
+    """(batch, state) -> (figures, new state); the buffers of the old state are donated."""
     import jax
     import jax.export
 
-    jax.config.update("jax_enable_x64", True)  # The number of the update is an int64.
+    jax.config.update("jax_enable_x64", True)  # The update counter is an int64.
     inputs = dict(sorted(about["inputs"].items()))
     shapes = [jax.ShapeDtypeStruct(*each) for each in inputs.values()]
     shapes += [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in state]
     replaced = about["replaced"]
     results = [jax.ShapeDtypeStruct((len(about["figures"]),), np.float32)]
     results += [jax.ShapeDtypeStruct(state[i].shape, state[i].dtype) for i in replaced]
-    # JAX calls modules that it exported itself, so one of the same signature lends its frame.
+    # JAX only calls modules that it exported itself: export a dummy, then replace its content.
     frame = jax.export.export(
         jax.jit(lambda *_: [jax.numpy.zeros(r.shape, r.dtype) for r in results], keep_unused=True)
     )(*shapes)
@@ -181,7 +181,7 @@ def compiled_update(
     call = dataclasses.replace(frame, mlir_module_serialized=module).call
 
     def updated(batch: Batch, state: Sequence[Any]) -> tuple[Any, list[Any]]:
-        # Batches come in few bytes, and get the dtypes of the model on the device.
+        # Batches arrive in small dtypes, and are cast to those of the model on the device.
         arrays = [batch[name].astype(dtype) for name, (_, dtype) in inputs.items()]
         figures, *new = call(*arrays, *state)
         values = dict(zip(replaced, new))
@@ -192,10 +192,10 @@ def compiled_update(
 
 @contextlib.contextmanager
 def drawn(files: Sequence[str], compiled: Path, place: Place, processes: int) -> Iterator[Drawn]:
-    """A context whose value is an endless iterator of batches, and the place after each, that other
-    processes draw ahead.
+    """A context whose value is an endless iterator over batches, each with the place after it.
+    Other processes prefetch them.
     """
-    context = multiprocessing.get_context("spawn")  # Not forked: JAX has threads.
+    context = multiprocessing.get_context("spawn")  # Not fork, because JAX has threads.
     pool = concurrent.futures.ProcessPoolExecutor(processes, context)
 
     def batches() -> Drawn:
@@ -220,7 +220,7 @@ def drawn(files: Sequence[str], compiled: Path, place: Place, processes: int) ->
 
 
 def draw(files: Sequence[str], compiled: str, unit: int) -> list[Batch]:
-    """The batches of a file in a pass over all; in every pass files have another order."""
+    """The batches of one file in a pass over all files; each pass has another order of files."""
     about = json.loads(Path(compiled, "update.json").read_text())
     tokenizer = load_tokenizer(str(Path(compiled, about["vocab_file"])))
     settings = PretrainingSettings(**about["examples"])
@@ -235,7 +235,7 @@ def draw(files: Sequence[str], compiled: str, unit: int) -> list[Batch]:
 
 
 def _smallest(values: np.ndarray) -> type:
-    """uint16 for ids and positions, as processes hand batches on; bool stays."""
+    """The dtype in which processes pass arrays: uint16 for ids and positions; bool stays."""
     return np.bool_ if values.dtype == bool else np.uint16
 
 

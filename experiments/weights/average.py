@@ -1,4 +1,4 @@
-"""The mean of weights that have a start in common, which is often better than each of them.
+"""Averages weights that were trained from the same start; the mean is often better than each.
 
     python -m experiments.weights.average --output_dir=mean \
         --models='0.6*albert-small-en,0.4*runs/second/second_1/weights'
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def share_of(text: str) -> tuple[str, float]:
-    """ "0.6*albert-small-en" -> the path and its share."""
+    """ "0.6*albert-small-en" -> the path and its weight in the mean."""
     share, _, path = text.partition("*")
     try:
         return path, float(share)

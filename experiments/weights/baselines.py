@@ -1,4 +1,4 @@
-"""Answers that need no network: the most frequent class, and linear models of parts of the text."""
+"""Baselines without a network: the most frequent class, and linear models on bags of words."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from data_pipeline.finetuning.examples import Split
 from experiments.weights.tasks import WeightsTask
 
 _WORD = r"(?u)\b\w+\b"
-# The parts of a text that a bag holds: which words, and how many n-grams of characters, weighted.
+# The features of a bag: which words occur, or weighted counts of character n-grams.
 BAGS: dict[str, Callable[[], CountVectorizer]] = {
     "bag of words": lambda: CountVectorizer(
         binary=True, token_pattern=r"(?u)\b\w+\b|[^\w\s]", min_df=2
     ),
     "bag of characters": lambda: TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=2),
 }
-# Strengths of the penalty among which five-fold cross-validation on the training set chooses.
+# Regularization strengths; five-fold cross-validation on the training set chooses one.
 _CLASS_GRID = {"C": [0.01, 0.1, 1.0, 10.0]}
-# Files are sorted by their source, as CoLA's are: folds of neighbors would be of other sources.
+# Shuffled, because files such as CoLA's are sorted by source: otherwise folds would differ in it.
 _FOLDS = KFold(5, shuffle=True, random_state=0)
 _NUMBER_GRID = {"alpha": [1.0, 10.0, 100.0, 1000.0]}
 
 
 def majority(task: WeightsTask, train: Split, dev: Split) -> np.ndarray:
-    """The most frequent class of the training set, or its mean number, for every dev example."""
+    """For every dev example, the training set's most frequent class, or its mean number."""
     labels = task.gold(train)
     answer = np.bincount(labels).argmax() if task.labels else labels.mean()
     return np.full(len(dev), answer)
 
 
 def bag(task: WeightsTask, train: Split, dev: Split, parts: str) -> np.ndarray:
-    """Answers of a logistic regression, or ridge regression, on one of BAGS.
+    """Predictions of a logistic regression, or ridge regression, on one of BAGS.
 
-    Of a pair: the words of A, of B, of both, and of one only.
+    Features of a pair: the words of A, of B, of both, and of only one of them.
     """
     vectorizer = BAGS[parts]()
     vectorizer.fit(_texts(train, "text_a") + _texts(train, "text_b"))
@@ -59,7 +59,7 @@ def _texts(split: Split, column: str) -> list[str]:
 
 
 def _features(vectorizer: CountVectorizer, split: Split) -> sparse.csr_matrix:
-    """[N, parts], or [N, 4 parts] of pairs."""
+    """Features [N, parts], or [N, 4 parts] for pairs."""
     first = vectorizer.transform(_texts(split, "text_a"))
     if split.examples[0].text_b is None:
         return first
@@ -69,7 +69,7 @@ def _features(vectorizer: CountVectorizer, split: Split) -> sparse.csr_matrix:
     ).astype(np.float64)
 
 
-# Parts of texts, for the cosine of two: nothing is learned but how rare a part is.
+# Features for the cosine of two texts; only the rarity of features is learned.
 OVERLAPS: dict[str, Callable[[], CountVectorizer]] = {
     "counts of words": lambda: CountVectorizer(token_pattern=_WORD),
     "TF-IDF of words": lambda: TfidfVectorizer(token_pattern=_WORD),
@@ -80,7 +80,7 @@ OVERLAPS: dict[str, Callable[[], CountVectorizer]] = {
 
 
 def overlap(dev: Split, parts: str) -> np.ndarray:
-    """[N], the cosine of both texts by one of OVERLAPS."""
+    """[N], the cosine of both texts with the features of one of OVERLAPS."""
     vectorizer = OVERLAPS[parts]()
     vectorizer.fit(_texts(dev, "text_a") + _texts(dev, "text_b"))
     first = normalize(vectorizer.transform(_texts(dev, "text_a")).astype(np.float64))

@@ -1,4 +1,4 @@
-"""Makes a model folder of the weights that accelerator.py wrote.
+"""Makes a model folder from the weights that accelerator.py wrote.
 
 python -m experiments.weights.collect --compiled=compiled --weights=weights.npz --output_dir=model
 """

@@ -3,11 +3,11 @@
     python -m experiments.weights.compile_update --init_checkpoint=albert-small-en \
         --max_seq_length=128 --train_batch_size=256 --num_train_steps=40000 --output_dir=compiled
 
-A stage's flag file (stages/*.flags) serves as well.
+It also accepts a stage's flag file (stages/*.flags).
 
 update.stablehlo    batch and state -> figures and new state; accelerator.py runs it
-state.npz           the state before the first update: weights, moments, number of the update
-update.json         batch size, updates, settings of the examples, what is what in the state
+state.npz           the state before the first update: weights, moments, update counter
+update.json         batch size, updates, settings of the examples, layout of the state
 spiece.model        the vocabulary, or vocab.txt
 """
 
@@ -41,8 +41,8 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    """Flags of this program: those of run_pretraining, so that a stage's file serves both; the
-    accelerator has a --max_minutes of its own."""
+    """Flags of this program: those of run_pretraining, so that both accept a stage's file. The
+    accelerator has its own --max_minutes."""
     shared_flags.define_run_flags(modes=("train",))
     define(InitialModel, "Model")
     pretraining_flags.define_data_flags()
@@ -61,7 +61,7 @@ def main() -> None:
             f"--gradient_accumulation_steps={FLAGS.gradient_accumulation_steps}: an update is "
             "compiled as a whole. Leave it out, and give the accelerator a smaller batch."
         )
-    FLAGS.fast, FLAGS.packed = "off", "false"  # Both are for processors.
+    FLAGS.fast, FLAGS.packed = "off", "false"  # Both are for CPUs.
     shared_flags.prepare_flagged_devices()
     examples = read(PretrainingSettings, masking="dynamic", dupe_factor=1)
     examples.check_no_run_is_needed()
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def empty_batch(batch_size: int, examples: PretrainingSettings) -> Batch:
-    """A batch of zeros, for its shapes and dtypes."""
+    """A batch of zeros with the right shapes and dtypes."""
     tokens = tf.zeros([batch_size, examples.max_seq_length], tf.int32)
     predictions = tf.zeros([batch_size, examples.max_predictions_per_seq], tf.int32)
     return {
@@ -115,8 +115,8 @@ def empty_batch(batch_size: int, examples: PretrainingSettings) -> Batch:
 
 
 def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.ndarray], bytes]:
-    """What is what in the state, its values, and the update as StableHLO of batch, by sorted names,
-    and state; a UserError with a TensorFlow that does not write it.
+    """The layout of the state, its values, and the update as StableHLO, whose arguments are the
+    batch (by sorted names) and the state. UserError if TensorFlow cannot write StableHLO.
     """
     model = stepper.objective.model
     stepper.optimizer.build(model.trainable_variables)
@@ -127,7 +127,7 @@ def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.nd
         ratios = stepper._replica_train_step(batch)
         return tf.stack([ratios[name].numerator / ratios[name].denominator for name in names])
 
-    # XLA's parameters are the batch and what the function captures, in this order.
+    # XLA's parameters are the batch, followed by the captured tensors.
     concrete = update.get_concrete_function(batch)
     variables = {id(each.handle): each for each in concrete.graph.variables}
     captured = concrete.captured_inputs
@@ -139,11 +139,11 @@ def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.nd
         raise UserError(
             f"TensorFlow {tf.__version__} does not write StableHLO; 2.21 of Python 3.12 does."
         ) from None
-    # Results after the first are parts of the state: {3}: (11, ...) says that result 3 is the new
-    # value of parameter 11.
+    # All results but the first are parts of the state: {3}: (11, ...) means that result 3 is the
+    # new value of parameter 11.
     aliases = re.findall(r"\{(\d+)\}: \((\d+),", ir(stage="hlo").split("\n", 1)[0])
     replaced = [int(parameter) - len(batch) for result, parameter in aliases if result != "0"]
-    # Averages of the weights, if there are any, are what is kept.
+    # If there are averages of the weights, they are saved instead of the weights.
     trained = model.trainable_variables
     averages = list(getattr(stepper.optimizer, "averages", ()))
     kept = [*averages, *trained[len(averages) :]]

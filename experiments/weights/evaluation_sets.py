@@ -1,4 +1,4 @@
-"""Sentences of evaluation sets in training text, and paragraphs that resemble them."""
+"""Finds sentences of evaluation sets in training text, and paragraphs that resemble them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from data_pipeline.corpus.documents import Corpus, raw_documents, read_corpus
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.sentences import split_sentences
 
-_WORDS = 8  # The shortest sentence that counts, and the length of the n-grams.
-_SHARE, _NGRAMS = 0.3, 15  # A paragraph with so many known n-grams resembles a set.
+_WORDS = 8  # Minimum words in a sentence to count, and the length of n-grams.
+_SHARE, _NGRAMS = 0.3, 15  # A paragraph with this many known n-grams resembles a set.
 _FACTORS = np.random.default_rng(0).integers(1 << 63, size=_WORDS, dtype=np.uint64) | np.uint64(1)
 _GREATEST = np.array([np.iinfo(np.uint64).max])
 
@@ -34,17 +34,17 @@ def define_set_flag() -> None:
 
 
 class EvaluationSets:
-    """The sentences and n-grams of sets that training text may not hold."""
+    """The sentences and n-grams of evaluation sets, which training text must not contain."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = list(patterns)
-        self._numbers: dict[str, int] = {}  # Words; 0 is any other.
-        # A sentence is looked for where its first n-gram stands.
+        self._numbers: dict[str, int] = {}  # Ids of known words; 0 is any other word.
+        # Sentences by the hash of their first n-gram.
         self._sentences: dict[int, list[tuple[str, str]]] = collections.defaultdict(list)
         self._count: collections.Counter = collections.Counter()
         ngrams = [np.zeros(0, np.uint64)]
         for pattern in patterns:
-            # A text may be in a set several times, as a context of many questions is.
+            # A text may occur several times in a set, such as the context of many questions.
             texts = {text for path in match_files([pattern]) for text in strings(path)}
             for sentence in {tuple(words(s)) for t in texts for s in split_sentences(t)}:
                 if len(sentence) >= _WORDS:
@@ -54,11 +54,11 @@ class EvaluationSets:
                     ngrams.append(found)
                     self._sentences[int(found[0])].append((pattern, f" {' '.join(sentence)} "))
                     self._count[pattern] += 1
-        ngrams.append(_GREATEST)  # So that searchsorted finds a place for every n-gram.
+        ngrams.append(_GREATEST)  # So that every result of searchsorted is a valid index.
         self._known = np.unique(np.concatenate(ngrams))
 
     def _ngrams(self, text: Sequence[str]) -> np.ndarray:
-        """Hashes, uint64, of the n-grams of words; 0 where one has an unknown word."""
+        """Hashes, uint64, of all n-grams of words; 0 for n-grams with an unknown word."""
         ids = np.array([self._numbers.get(word, 0) for word in text], np.uint64)
         if len(ids) < _WORDS:
             return np.zeros(0, np.uint64)
@@ -66,8 +66,8 @@ class EvaluationSets:
         return np.where((windows > 0).all(axis=1), (windows * _FACTORS).sum(axis=1), np.uint64(0))
 
     def problems(self, paragraph: str) -> set[tuple[str, str]]:
-        """(set, sentence) of each sentence of a set in the paragraph, and ("", "") where it has
-        any, or many of the n-grams of all sets together; empty for nearly all paragraphs.
+        """(set, sentence) for each sentence of a set in the paragraph; also ("", "") if there are
+        any, or if it has many of the n-grams of all sets. Empty for nearly all paragraphs.
         """
         text = words(paragraph)
         ngrams = self._ngrams(text)
@@ -88,7 +88,7 @@ class EvaluationSets:
         return found
 
     def rows(self, counts: collections.Counter) -> list[dict[str, object]]:
-        """A row for each set, from counts of `problems`, and one of the paragraphs."""
+        """A row for each set, and one for paragraphs, from counts of `problems`."""
         by_set = collections.Counter(name for name, _ in counts)
         paragraphs: collections.Counter = collections.Counter()
         for (name, _), count in counts.items():
@@ -108,7 +108,7 @@ def words(text: str) -> list[str]:
 
 
 def strings(path: str) -> list[str]:
-    """All strings in a JSON file, or one of JSON by lines; else the fields of its lines."""
+    """All strings in a file of JSON or JSON lines; in other files, the fields of all lines."""
     content = Path(path).read_text(encoding="utf-8")
     try:
         return list(_leaves(json.loads(content)))
@@ -130,7 +130,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def documents(patterns: str) -> Iterator[tuple[str, list[str]]]:
-    """Name of the file and paragraphs of each document."""
+    """The file name and the paragraphs of each document."""
     for path in match_files(patterns):
         corpus = Corpus(path)
         for block in read_corpus([path], corpus):

@@ -1,4 +1,4 @@
-"""Folders of weights: Hugging Face's format and float16, with the vocabulary."""
+"""Folders of weights in Hugging Face's format and float16, with the vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from data_pipeline.tokenizers.conversion import write_tokenizer
 
 
 def write_weights(model: AlbertPretrainer, tokenizer: Tokenizer, output_dir: str) -> None:
-    """Writes a folder in place of what is there."""
+    """Writes a folder, replacing an existing one."""
     with atomic_folders.replacing(output_dir) as folder:
         huggingface.save(model, folder, dtype="float16")
         positions = model.config.max_position_embeddings

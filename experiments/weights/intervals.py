@@ -1,4 +1,4 @@
-"""Intervals of the difference between two ways: by bootstrap over examples, by t over seeds."""
+"""Confidence intervals of differences: bootstrap over examples, Student's t over seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Score = Callable[[np.ndarray, np.ndarray], float]
 
 
 def median_difference(score: Score, labels: np.ndarray, left: np.ndarray, right: np.ndarray):
-    """The median score of the runs on the left less the median score of the runs on the right.
+    """The median score of the left runs minus the median score of the right runs.
 
     labels: [N]; left, right: [runs, N] predictions.
     """
@@ -28,10 +28,10 @@ def paired_interval(
     num_samples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The 95 % interval of `median_difference` over other examples and other seeds.
+    """The 95 % bootstrap interval of `median_difference` over examples and seeds.
 
     Every sample draws N examples with replacement, the same for both sides, and as many runs of
-    each side as there are. `left` and `right` are predictions [runs, N]; the numbers of runs may
+    each side as it has. `left` and `right` are predictions [runs, N]; the numbers of runs may
     differ.
     """
     generator = np.random.default_rng(seed)
@@ -46,7 +46,7 @@ def paired_interval(
 
 
 def t_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean of paired differences, at least two: Student's t."""
+    """The 95 % interval (Student's t) of the mean of at least two paired differences."""
     count, mean = len(differences), float(np.mean(differences))
     error = float(np.std(differences, ddof=1)) / count**0.5
     width = float(stats.t.ppf(0.975, count - 1)) * error

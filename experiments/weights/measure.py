@@ -1,11 +1,11 @@
-"""What weights are worth on dev sets of GLUE, RACE and SQuAD, beside others, scratch and baselines.
+"""Evaluates weights on dev sets of GLUE, RACE and SQuAD, against others, scratch and baselines.
 
     python -m experiments.weights.measure --data_dir=glue --document=docs/weights.md
 
-Each start is fine-tuned with each rate and number of epochs of the search, the best of which on
-the dev set is repeated with other seeds; "scratch" is the same network with random weights and the
-same search, "others" are the weights of --others. Started again, it goes on where it was: finished
-runs are read from --work_dir.
+Each start is fine-tuned with every learning rate and number of epochs of the search; the best
+combination on the dev set is repeated with other seeds. "scratch" is the same network and search
+with random weights, "others" are the weights of --others. Finished runs are read from --work_dir,
+so an interrupted command can be continued.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def task_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """The row of a task, medians and what the shipped weights are ahead of each of the others, and
+    """The row of a task (medians, and the lead of the shipped weights over each other start), and
     the scores of its runs.
     """
     splits = {
@@ -142,14 +142,14 @@ def task_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[
 
 
 def _ahead(task: WeightsTask, labels: np.ndarray, left: np.ndarray, right: np.ndarray) -> str:
-    """ "+5.1 (2.0 to 8.3)", the difference of medians with its interval."""
+    """The difference of medians with its interval: "+5.1 (2.0 to 8.3)"."""
     difference = median_difference(task.score, labels, left, right)
     low, high = paired_interval(task.score, labels, left, right)
     return f"{difference:+.1f} ({low:.1f} to {high:.1f})"
 
 
 def embedding_rows() -> list[dict[str, str]]:
-    """Similarities of STS-B's dev pairs that nothing was fine-tuned for."""
+    """Rows for similarities of STS-B's dev pairs without fine-tuning."""
     task = WEIGHTS_TASKS["sts-b"]
     dev = task.read(FLAGS.data_dir, "dev")
     labels = task.gold(dev)

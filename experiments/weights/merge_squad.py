@@ -1,4 +1,4 @@
-"""Makes one training file of files in SQuAD's format: the first answer of each question.
+"""Merges files in SQuAD's format into one training file, with the first answer of each question.
 
 python -m experiments.weights.merge_squad --input='squadshifts_*.json' --output=train.json
 """
@@ -32,7 +32,7 @@ def main() -> None:
     questions = 0
     for paragraph in (each for article in articles for each in article["paragraphs"]):
         for question in paragraph["qas"]:
-            # Training takes one answer, where evaluation counts all that people gave.
+            # Training uses one answer; only evaluation uses all human answers.
             question["answers"] = question["answers"][:1]
             questions += 1
     atomic_files.write_json(FLAGS.output, {"version": "1.1", "data": articles}, indent=None)

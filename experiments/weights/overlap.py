@@ -1,4 +1,4 @@
-"""Counts the sentences of evaluation sets, and paragraphs that resemble them, in training text.
+"""Counts sentences of evaluation sets, and paragraphs that resemble them, in training text.
 
 python -m experiments.weights.overlap --input='train/*' --evaluation_sets='glue/*/dev.tsv'
 """

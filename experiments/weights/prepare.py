@@ -1,4 +1,4 @@
-"""Makes what weights are trained on from text: mixed text files, and files of tokens.
+"""Prepares text for training weights: shuffled text files, and files of tokens.
 
     python -m experiments.weights.prepare --corpus='corpus/*.train.jsonl.xz' \
         --heldout='corpus/*.heldout.jsonl.xz' --evaluation_sets='glue/*/dev.tsv' --output_dir=work
@@ -89,7 +89,7 @@ def main() -> None:
 def kept(
     patterns: str, sets: EvaluationSets, counts: dict[str, collections.Counter], split: str
 ) -> Iterator[tuple[str, str]]:
-    """Domain and text of each document, without the paragraphs that resemble an evaluation set."""
+    """Domain and text of each document, without paragraphs that resemble an evaluation set."""
     for name, paragraphs in documents(patterns):
         domain = name.split(".")[0]
         left = [paragraph for paragraph in paragraphs if not sets.problems(paragraph)]
@@ -97,7 +97,7 @@ def kept(
             documents=bool(left), paragraphs=len(left), left_out=len(paragraphs) - len(left)
         )
         if left:
-            yield domain, "\n\n".join(left)  # Blank lines: none is taken for a wrapped line.
+            yield domain, "\n\n".join(left)  # Blank lines, so that no paragraph is a wrapped line.
 
 
 def _by_domain(found: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
@@ -108,7 +108,7 @@ def _by_domain(found: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def divide(texts: Sequence[str], size: float) -> list[list[str]]:
-    """Texts in parts of about `size` bytes."""
+    """Divides texts into parts of about `size` bytes."""
     parts: list[list[str]] = []
     room = 0.0
     for text in texts:
@@ -127,11 +127,11 @@ def _write_text(path: Path, texts: Sequence[str]) -> None:
 
 
 def write_tokens(folder: Path, texts: list[str], tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """Writes files of tokens until there are --tokens; name, tokens, size and hash of each."""
+    """Writes files with --tokens tokens in total; returns name, tokens, size and hash of each."""
     folder.mkdir(parents=True, exist_ok=True)
     encode, left = fast_encoder(tokenizer), FLAGS.tokens or float("inf")
     files: list[dict[str, Any]] = []
-    # Four letters are about a token, which is two bytes.
+    # A token has about four letters of text, and takes two bytes.
     for texts_of_part in divide(texts, min(2 * FLAGS.max_part_mb * 1e6, 4 * left)):
         if left <= 0:
             break

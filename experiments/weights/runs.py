@@ -1,7 +1,7 @@
 """Fine-tuning runs from weights or from scratch: a search on one seed, then the other seeds.
 
-work/rte/shipped/0.0001-3-seed-0.json       answers and score of a run that is finished
-work/rte/shipped/0.0001-3-seed-0            the folder of one that is not
+work/rte/shipped/0.0001-3-seed-0.json       answers and score of a finished run
+work/rte/shipped/0.0001-3-seed-0            the folder of an unfinished run
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from experiments.weights.tasks import WeightsTask
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is tried, the same from every start.
+    """The search settings, the same for every start.
 
     Attributes:
       learning_rates, epochs: each combination is tried with seed 0.
-      num_seeds: runs with the best combination, that with seed 0 among them.
+      num_seeds: number of runs with the best combination, including that with seed 0.
       train_batch_size: B.
       max_seq_length: S.
     """
@@ -54,8 +54,8 @@ class Trained:
 
     Attributes:
       predictions: [runs, N], answers on the dev set after the last step, by seed.
-      scores: of each run, in percent.
-      chosen: the combination, for people.
+      scores: the score of each run, in percent.
+      chosen: the combination as readable text.
     """
 
     predictions: np.ndarray
@@ -72,7 +72,7 @@ def train_all(
     folder: Path,
     devices: Devices,
 ) -> Trained:
-    """The search with seed 0, then the other seeds with what it found; finished runs are read."""
+    """Searches with seed 0, then runs the other seeds with the result; reads finished runs."""
     labels = task.gold(splits["dev"])
     answers = functools.partial(
         _answers, task, start, vocab_file, splits, plan, folder, devices=devices
@@ -99,7 +99,7 @@ def _answers(
     seed: int,
     devices: Devices,
 ) -> np.ndarray:
-    """[N] answers of one run on the dev set; it is trained unless it is finished."""
+    """[N] answers of one run on the dev set; trains it unless it is finished."""
     path = folder / f"{learning_rate:g}-{epochs:g}-seed-{seed}"
     record = path.with_name(f"{path.name}.json")
     about = {
@@ -111,7 +111,7 @@ def _answers(
         "precision": keras.mixed_precision.global_policy().name,
         **dataclasses.asdict(dataclasses.replace(plan, learning_rates=(), epochs=(), num_seeds=0)),
     }
-    about = json.loads(json.dumps(about))  # To compare with what a file gives back: no tuples.
+    about = json.loads(json.dumps(about))  # Tuples become lists, as in the file to compare with.
     if record.exists():
         finished = json.loads(record.read_text(encoding="utf-8"))
         if finished["about"] == about:
@@ -136,10 +136,10 @@ def _answers(
     predictions = task.answers(str(path), splits["dev"])
     content = json.dumps({"about": about, "predictions": predictions})
     atomic_files.write_bytes(str(record), content.encode("utf-8"))
-    shutil.rmtree(path)  # Its answers are all that is used of it.
+    shutil.rmtree(path)  # Only its answers are used.
     return task.numbers(predictions)
 
 
 def _weights_of(start: InitialModel) -> str | None:
-    """Hash of the weights that a start has; None: random ones."""
+    """Hash of the weights of a start; None for random weights."""
     return weights_sha256(locate(start.init_checkpoint)) if start.init_checkpoint else None

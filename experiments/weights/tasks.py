@@ -1,4 +1,4 @@
-"""The tasks on which weights are judged: examples, answers, score, published figures."""
+"""The tasks on which weights are evaluated: examples, answers, score, published figures."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from data_pipeline.finetuning.examples import Split
 
 @dataclasses.dataclass(frozen=True)
 class WeightsTask:
-    """A task, and how it is scored here.
+    """A task and its score.
 
     Attributes:
       name: such as "sst-2".
-      score_name: of the score, as the table shows it.
+      score_name: name of the score in the table.
       function: right answers and predictions of N examples -> the score; classes are numbers.
-      bert_tiny: the score that BERT-Tiny's model card states for GLUE's test set, in percent; None:
-        it states none.
+      bert_tiny: the score in BERT-Tiny's model card for GLUE's test set, in percent; None: the card
+        states none.
     """
 
     name: str
@@ -43,7 +43,7 @@ class WeightsTask:
         return get_task(self.name).labels or ()
 
     def read(self, data_dir: str, split: str, max_examples: int = 0) -> Split:
-        """The examples of a split, or `max_examples` of them drawn by a fixed seed, in order."""
+        """The examples of a split, or `max_examples` of them drawn with a fixed seed, in order."""
         found = get_task(self.name).read(TaskData(data_dir), split)
         if not max_examples or len(found) <= max_examples:
             return found
@@ -51,28 +51,28 @@ class WeightsTask:
         return dataclasses.replace(found, examples=[found.examples[place] for place in chosen])
 
     def gold(self, split: Split) -> np.ndarray:
-        """[N] right answers."""
+        """The right answers, [N]."""
         task: Any = get_task(self.name)
         return self.numbers([task.right_answer(each, self.labels) for each in split.examples])
 
     def answers(self, run: str, split: Split) -> list[Any]:
-        """N answers of a finished run, as a JSON file holds them."""
+        """The N answers of a finished run, in JSON form."""
         return read_predictions(f"{answers_path(run, self.name, split.name)}.tsv")
 
     def numbers(self, values: Sequence[Any]) -> np.ndarray:
-        """Names of classes as their places in `labels`; numbers as they are."""
+        """Names of classes as indices in `labels`; numbers unchanged."""
         if not self.labels:
             return np.array([float(value) for value in values])
         places = {label: place for place, label in enumerate(self.labels)}
         return np.array([places[value] for value in values])
 
     def score(self, labels: np.ndarray, predictions: np.ndarray) -> float:
-        """The score in percent; 0 where it is undefined, as for one answer to all examples."""
+        """The score in percent; 0 if undefined, such as for the same answer to all examples."""
         return 100 * (self.function(labels, predictions) or 0.0)
 
 
 class SquadWeightsTask(WeightsTask):
-    """SQuAD 1.1; a question's answer is known by its F1."""
+    """SQuAD 1.1; each question is represented by the F1 of its answer."""
 
     def gold(self, split: Split) -> np.ndarray:
         return np.ones(len(split))

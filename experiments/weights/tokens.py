@@ -1,4 +1,4 @@
-"""Files of tokens, and the batches that are drawn from them, without TensorFlow."""
+"""Files of tokens, and the batches drawn from them, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _XZ = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 1, "pb": 1}]  # Ids
 
 
 def packed(part: TokenizedDocuments) -> bytes:
-    """The content of a file of documents: about 1.1 bytes a token of English."""
+    """The content of a file of documents: about 1.1 bytes per token of English."""
     buffer = io.BytesIO()
     np.savez(
         buffer,
@@ -47,8 +47,8 @@ def batches(
     batch_size: int,
     seed: tuple[int, ...],
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Masked batches of all documents of a part, the inputs of a compiled update by name; pairs,
-    their order and masks are drawn by the seed. What does not fill a batch is left out.
+    """Masked batches of all documents of a part, as inputs of a compiled update by name. The seed
+    determines pairs, their order and masks. An incomplete last batch is left out.
     """
     rng = np.random.default_rng(seed)
     length, objective = settings.max_num_tokens, settings.sentence_objective

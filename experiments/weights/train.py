@@ -1,14 +1,14 @@
-"""Makes weights stage by stage: trains, converts to float16, evaluates, and begins the next stage.
+"""Makes weights in stages: trains, converts to float16, evaluates, and starts the next stage.
 
     python -m experiments.weights.train --train_text='work/train/*.jsonl' \
         --heldout='work/heldout/*.jsonl' --output_dir=runs/second
 
-A stage is a file of run_pretraining's flags, or NAME.mean, a mean of the stages before and of the
-`start` (see average). Started again, the command goes on where it was.
+A stage is a file of run_pretraining's flags, or NAME.mean, a mean of earlier stages and `start`
+(see average). If the command is started again, it continues where it stopped.
 
 runs/second/second_1/run          the run of a stage
 runs/second/second_1/weights      its weights in Hugging Face's format and float16
-runs/second/second_2.mean/weights those of a mean
+runs/second/second_2.mean/weights the weights of a mean
 runs/second/stages.csv            held-out figures and copied words after each stage
 """
 
@@ -83,7 +83,7 @@ def main() -> None:
             else:
                 pretrain(stage, weights, made)
         if name not in logged:
-            # Of a stage in several sittings, the last one.
+            # If a stage took several calls, only the time of the last one.
             minutes = round((time.monotonic() - began) / 60, 1)
             values = figures(str(made), heldout, devices)
             add_row(log, {"stage": name, "minutes": minutes, **values})
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def pretrain(stage: Path, weights: str, made: Path) -> None:
-    """Trains weights further, and writes the folder of what came out."""
+    """Trains weights further, and writes the folder of the result."""
     run = made.with_name("run")
     run_program(
         "albert_tf.run_pretraining",
@@ -120,7 +120,7 @@ def average(stage: Path, start: str, made: Path) -> None:
 
 
 def starting_weights(output: Path) -> str:
-    """A folder of weights to begin with, made from the text with a vocabulary of its own."""
+    """A folder of starting weights, made from the text with its own vocabulary."""
     vocabulary, records, start = (output / name for name in ("vocabulary", "records", "start"))
     if not start.exists():
         if not vocabulary.exists():
@@ -138,7 +138,7 @@ def starting_weights(output: Path) -> str:
 
 
 def make_records(text: str, vocabulary: str, folder: Path) -> None:
-    """Makes records of 128 tokens, unless they are there."""
+    """Makes records of 128 tokens, unless they exist."""
     if not (folder / "manifest.json").exists():
         run_program(
             "data_pipeline.create_pretraining_data",
@@ -159,7 +159,7 @@ def heldout_records(output: Path, vocabulary: str) -> dict[str, str]:
 
 
 def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str, Any]:
-    """Loss and accuracy of masked words by domain, and words found again by question and tokens."""
+    """Masked-LM loss and accuracy by domain, and copied words by question and distance."""
     found: dict[str, Any] = {}
     for domain, folder in heldout.items():
         metrics = evaluate_model(weights, HeldOut([folder]), devices)
@@ -171,7 +171,7 @@ def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str
 
 
 def add_row(path: Path, row: dict[str, Any]) -> None:
-    """Adds a row to a file, and prints it."""
+    """Appends a row to a file, and prints it."""
     append_row(path, row)
     print(*(f"{name}: {value}" for name, value in row.items()), sep="\n", flush=True)
 

@@ -1,4 +1,4 @@
-"""What vectors of sentences are worth before training and after it: docs/finetuning.md's table.
+"""Evaluates sentence vectors before and after training: the table in docs/finetuning.md.
 
 python -m experiments.weights.vectors --data_dir=glue --sick=sick/SICK_test_annotated.txt \
     --questions=glue/QQP/dev.tsv --output_dir=work/vectors
@@ -24,7 +24,7 @@ from experiments.tables import markdown_table, replace_table
 from experiments.weights.tasks import WEIGHTS_TASKS
 
 FLAGS = flags.FLAGS
-Pairs: TypeAlias = Sequence[Sequence[str]]  # text, pair and, where there is one, label.
+Pairs: TypeAlias = Sequence[Sequence[str]]  # text, pair and, if there is one, label.
 _LENGTH = 64
 _SENTENCES, _FOUND, _TRAINED = 5000, 1000, 2500
 
@@ -83,7 +83,7 @@ def stsb(split: str) -> Pairs:
 
 
 def sick() -> Pairs:
-    """Pairs of SICK with their relatedness, from 1 to 5."""
+    """Pairs of SICK with relatedness from 1 to 5."""
     with open(FLAGS.sick, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     names = ("sentence_A", "sentence_B", "relatedness_score")
@@ -95,7 +95,7 @@ def sick() -> Pairs:
 
 
 def questions() -> tuple[Pairs, Pairs]:
-    """Duplicates of QQP to be found, and others, without a question of these, to train on."""
+    """Duplicates of QQP for retrieval, and others to train on that share no question with them."""
     lines = Path(FLAGS.questions).read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     duplicates = [row[3:5] for row in rows if len(row) == 6 and row[5] == "1"]
@@ -111,8 +111,8 @@ def questions() -> tuple[Pairs, Pairs]:
 
 
 def trained(name: str, pairs: Pairs, dev: Pairs, *settings: str) -> str:
-    """The folder of a run's last model. A finished run is not trained again, and one that began
-    with other weights is refused.
+    """The folder of a run's last model. A finished run is not trained again; a run that started
+    from other weights is refused.
     """
     folder = Path(FLAGS.output_dir, name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def scores(embedder: SentenceEmbedder, pairs: Pairs) -> tuple[list[float], np.nd
 
 
 def retrieval(embedder: SentenceEmbedder, pairs: Pairs) -> str:
-    """The share of texts whose pair is the nearest of all, and the mean reciprocal rank."""
+    """The share of texts whose nearest neighbor is their pair, and the mean reciprocal rank."""
     first, second = (list(texts) for texts in zip(*pairs))
     left, right = (embedder(texts) for texts in (first, second))
     left, right = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (left, right))

@@ -1,8 +1,8 @@
-"""Graphs for what Python does elsewhere: a server has no Python, and has to give equal answers.
+"""Graph versions of Python code: a server has no Python, but must give the same answers.
 
-So everything between a text and an answer is written twice, and the test named in the last column
-compares both. Whoever changes one side changes the other. Twins that `albert_tf` uses as well are
-in `data_pipeline/tokenizers`; `checks.py` has no twin.
+Therefore everything between a text and an answer is implemented twice, and the test in the last
+column compares both: a change to one side needs the same change to the other. Twins that
+`albert_tf` also uses are in `data_pipeline/tokenizers`; `checks.py` has no twin.
 
 | in Python                               | in a graph                     | compared in        |
 | --------------------------------------- | ------------------------------ | ------------------ |

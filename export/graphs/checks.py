@@ -1,7 +1,7 @@
-"""Requests that a graph refuses: the conditions that it asserts, and the sentence in the error.
+"""Checks of requests in a graph: the conditions that it asserts, and the sentence in the error.
 
-Requests may hold anything. Without these checks, a GPU looks up zeros for ids that a table does not
-have, and TensorFlow answers with a page about its nodes.
+Requests may contain anything. Without these checks, a GPU lookup returns zeros for ids outside a
+table, and TensorFlow's errors are a page about its nodes.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ REFUSALS = (
     tf.errors.UnimplementedError,
     UnicodeDecodeError,  # The message quotes bytes of the request that are not UTF-8.
 )
-_LONGEST = 300  # Characters of a reason that are told.
+_LONGEST = 300  # The most characters of a reason that are reported.
 
 
 def reason(error: Exception) -> str:
-    """The sentence in one of REFUSALS: the last line before the name of the graph's node."""
+    """The sentence in one of the errors of REFUSALS: the last line before the node's name."""
     if isinstance(error, UnicodeDecodeError):
         return "the graph refuses the request, which holds bytes that are not UTF-8"
     message = str(getattr(error, "message", error))
     told = message.split("[[{{node")[0].strip()
-    # It may quote a value of the request, however long that is.
+    # The message may quote a value of the request, which can have any length.
     return (told.splitlines()[-1] if told else message)[:_LONGEST]
 
 
 def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
-    """The value; where the condition, bool [], does not hold, the request is refused with the
+    """The value unchanged; if the condition, bool [], is false, the request is refused with the
     sentence."""
-    # Whatever is computed from the value waits for the check: a lookup might fail first, with a
-    # message of its own.
+    # Everything computed from the returned tensor waits for the check. Otherwise a lookup might
+    # fail first, with its own message.
     with tf.control_dependencies([tf.debugging.Assert(condition, [sentence])]):
         return tf.identity(value)
 
 
 def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
-    """Inputs [B, ...] by name; a request is refused where one has more rows than another, or none
-    has any.
+    """Inputs [B, ...] by name; a request is refused if their numbers of rows differ, or if there
+    are no rows.
     """
     counts = [tf.shape(each)[0] for each in inputs.values()]
     are_same = tf.reduce_all([count == counts[0] for count in counts]) & (counts[0] > 0)
@@ -50,7 +50,7 @@ def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
 
 
 def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
-    """The input of this name, int32; a request with other values is refused."""
+    """The input with this name, int32; a request with values other than 0 and 1 is refused."""
     return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
 
 

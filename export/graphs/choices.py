@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from data_pipeline.finetuning.features import LOW_LINES
 
-# The blank, and the characters that normalization writes as one, as in `features.fill_blank`.
+# The blank, and the characters that normalization turns into one, as in `features.fill_blank`.
 _LOW_LINES = "_" + "".join(map(chr, LOW_LINES))
 
 
 def filled_bytes(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """Bytes of questions [B] with each of their options [B, C] in each blank: int64 []."""
+    """Total bytes of questions [B] with each option [B, C] filled into each blank: int64 []."""
     lengths = [tf.cast(tf.strings.length(each), tf.int64) for each in (questions, options)]
     choices = tf.shape(options, tf.int64)[1]
     lines = tf.strings.regex_replace(questions, f"[^{_LOW_LINES}]", "")

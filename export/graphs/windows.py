@@ -1,6 +1,6 @@
-"""Questions with their contexts as windows, in a graph: the twin of `squad_windows.Windows`.
+"""Windows over questions with contexts, in a graph: the twin of `squad_windows.Windows`.
 
-Shapes: B questions, F windows of all of them, S the longest window, K starts and J ends of each.
+Shapes: B questions, F windows of all questions, S the longest window, K starts with J ends each.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from data_pipeline.tokenizers.base import Tokenizer
 class GraphWindows(NamedTuple):
     """All windows of B questions, ordered by question and place in the context.
 
-    A question whose context has no piece has one window without any, so that the model always has
-    something to do.
+    A question whose context has no pieces gets one window without any, so that the model always has
+    an input.
 
     Attributes:
       inputs: input_word_ids, input_mask, input_type_ids and impossible_positions int32 [F, S].
       rows: int32 [F], the question of each window.
-      numbers: int32 [F], its place among the windows of its question.
-      starts: int32 [F], the first piece of the context that is in it.
-      lengths: int32 [F], number of pieces of the context that are.
-      offsets: int32 [F], position in the window of its first piece of the context.
-      counts: int32 [B], windows of each question.
-      steps, rooms, totals: int32 [B], distance between two windows, most pieces of the context that
-        a window holds, and pieces of the context.
+      numbers: int32 [F], the index of the window among those of its question.
+      starts: int32 [F], the first context piece in the window.
+      lengths: int32 [F], number of context pieces in the window.
+      offsets: int32 [F], position in the window of its first context piece.
+      counts: int32 [B], number of windows of each question.
+      steps, rooms, totals: int32 [B], distance between two windows, most context pieces that a
+        window can hold, and number of pieces of the context.
     """
 
     inputs: dict[str, tf.Tensor]
@@ -45,17 +45,17 @@ class GraphWindows(NamedTuple):
     totals: tf.Tensor
 
     def has_most_context(self, pieces: tf.Tensor) -> tf.Tensor:
-        """Whether pieces of the contexts, int32 [F, K], count in these windows: bool [F, K].
+        """Whether context pieces, int32 [F, K], count in these windows: bool [F, K].
 
-        They count in the one window in which they have most context around them, the first of
-        equals; see `squad_windows.max_context`.
+        A piece counts only in the window where it has the most context around it, in the first of
+        equal ones; see `squad_windows.max_context`.
         """
         steps, rooms, totals, counts = (
             tf.gather(each, self.rows)[:, None, None]
             for each in (self.steps, self.rooms, self.totals, self.counts)
         )  # [F, 1, 1]
-        # Only the few windows that hold a piece are compared. With room for 6, piece 7 is in those
-        # that begin at 2 (7 - 6 + 1) to 7: with steps of 3 (0, 3, 6, 9 ...), numbers 1 and 2.
+        # Compare only the few windows that contain a piece. With room for 6, piece 7 is in windows
+        # that start at 2 (7 - 6 + 1) to 7: with steps of 3 (0, 3, 6, 9 ...), numbers 1 and 2.
         pieces = pieces[:, :, None]
         earliest = tf.maximum(-((rooms - 1 - pieces) // steps), 0)  # [F, K, 1]
         most = tf.minimum(tf.reduce_max(rooms // steps) + 1, tf.reduce_max(counts))
@@ -64,7 +64,7 @@ class GraphWindows(NamedTuple):
         lengths = tf.minimum(totals - starts, rooms)
         left = pieces - starts
         right = lengths - 1 - left
-        # The rule of BERT, see `squad_windows.max_context`; in float64, as NumPy computes it.
+        # BERT's rule, see `squad_windows.max_context`; in float64, like the NumPy version.
         score = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(lengths, tf.float64)
         is_inside = (left >= 0) & (right >= 0) & (number < counts)
         score = tf.where(is_inside, score, tf.constant(-1.0, tf.float64))
@@ -85,9 +85,9 @@ def make_windows(
 
     Args:
       questions, contexts: pieces, int32 [B, (pieces)] each.
-      shortest: S is at least this; the beams of version 2.0 need as many positions.
-      checked: gives back the numbers of windows of the questions, int32 [B], unless they are too
-        many; called before the first window is made.
+      shortest: lower bound of S; the beams of version 2.0 need at least this many positions.
+      checked: returns its argument, the number of windows of each question, int32 [B], or refuses
+        the request if there are too many; called before any window is made.
     """
     question_lengths = tf.minimum(
         tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length
@@ -125,7 +125,7 @@ def make_windows(
 
 
 def _pieces_at(texts: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Pieces of the texts `rows` [F] at places [F, S], int32; any number where there is none."""
+    """Pieces of the texts `rows` [F] at places [F, S], int32; arbitrary where there is no piece."""
     at = tf.gather(tf.cast(texts.row_starts(), tf.int32), rows)[:, None] + places
-    values = tf.concat([texts.flat_values, [0]], axis=0)  # For places beyond all texts.
+    values = tf.concat([texts.flat_values, [0]], axis=0)  # The 0 is for places after all texts.
     return tf.gather(values, tf.clip_by_value(at, 0, tf.size(texts.flat_values)))

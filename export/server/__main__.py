@@ -2,8 +2,8 @@
 
     python -m export.server --model=topics=/exports/topics --rest_port=8501 --grpc_port=8500
 
-It serves the highest version of each model and picks up new ones; with --playground it shows them
-on a page, too. For production use TensorFlow Serving itself with the same folders: see
+It serves the highest version of each model and picks up new ones; with --playground it also shows
+them on a web page. For production, use TensorFlow Serving itself with the same folders: see
 export/serving/README.md.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
         from export.server.rest import create_app
 
     host = resolved(FLAGS.host)
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # It warns about each request that waits.
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # It warns about each queued request.
     models = parse_models(FLAGS.model)
     if FLAGS.model_config_file:
         models += read_config_file(FLAGS.model_config_file)
@@ -75,7 +75,7 @@ def main() -> None:
     app = create_app(store, monitor)
     if FLAGS.playground:
         add_playground(app, store)
-    # A port in use is found before models are loaded, which may take minutes.
+    # Bind the ports before loading models, which may take minutes, to detect a port in use early.
     rest = RestServer(app, host, FLAGS.rest_port, limits)
     rpc, grpc_port = create_server(host, FLAGS.grpc_port, store, monitor)
     signal.signal(signal.SIGTERM, _end)
@@ -96,10 +96,10 @@ def main() -> None:
             ready = {"rest": url, "grpc": rpc_address, "pid": os.getpid(), "models": store.names()}
             atomic_files.write_json(FLAGS.ready_file, ready)
         while True:  # Until `_end` raises SystemExit here.
-            time.sleep(1)  # Not signal.pause(), which misses a signal that comes just before.
+            time.sleep(1)  # Not signal.pause(), which misses a signal that arrives just before it.
     finally:
-        # Requests that have begun are answered, however long they take; further ones are refused.
-        # gRPC first, since its `stop` returns at once, and that of REST waits.
+        # Running requests are completed, however long they take; new ones are refused. gRPC first,
+        # since its `stop` returns immediately, while that of REST waits.
         ended = rpc.stop(threading.TIMEOUT_MAX)
         rest.stop()
         ended.wait()
@@ -107,14 +107,14 @@ def main() -> None:
 
 
 def describe_exposure(address: str) -> str:
-    """A clause saying who can connect to an address."""
+    """A clause that says who can connect to an address."""
     if ipaddress.ip_address(address).is_loopback:
         return ", for programs on this machine only (--host)"
     return ", for everybody who reaches this machine: there is no password"
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
-    """Begins the end of the process; a second signal does not wait for requests."""
+    """Starts the shutdown; a second signal ends the process without waiting for requests."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_DFL)
     raise SystemExit(0)

@@ -44,14 +44,14 @@ from export.signatures import DEFAULT_SIGNATURE
 _PREDICTION = "tensorflow.serving.PredictionService"
 _MODELS = "tensorflow.serving.ModelService"
 _HEALTH = "grpc.health.v1.Health"
-# The messages of gRPC's health protocol have one field each. On the wire they equal these wrappers,
-# so the package that defines them is not needed.
+# The messages of gRPC's health protocol have one field each and the same wire format as these
+# wrappers, so the package that defines them is not needed.
 _HEALTH_MESSAGES = types.SimpleNamespace(CheckRequest=StringValue, CheckResponse=Int32Value)
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
 
-_CALLS = 64  # At once; each has a thread, also while its message is awaited.
-# A connection is closed after so long, and its calls get so much longer to end. Otherwise, calls
-# whose message never comes would stay open forever.
+_CALLS = 64  # Concurrent calls; each has a thread, even while waiting for its message.
+# Maximum age of a connection, and the additional time for its running calls. Without these limits,
+# calls whose message never arrives would stay open forever.
 _CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 600
 
 
@@ -59,24 +59,24 @@ def create_server(
     host: str, port: int, store: ModelStore, monitor: Monitor
 ) -> tuple[grpc.Server, int]:
     """A server for the models of `store`, bound but not started, and its port; port 0 takes a free
-    one. A UserError if it cannot listen there.
+    one. Raises UserError if it cannot listen there.
     """
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
         options=[
             ("grpc.max_receive_message_length", store.limits.max_request_bytes),
             ("grpc.max_send_message_length", -1),  # Answers are bounded by `check_answer`.
-            # Otherwise two servers could share a port, and each would get half of the requests.
+            # Otherwise two servers could share a port, and each would receive half the requests.
             ("grpc.so_reuseport", 0),
             ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
             ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
         ],
-        maximum_concurrent_rpcs=_CALLS,  # Others would wait in an unbounded queue.
+        maximum_concurrent_rpcs=_CALLS,  # Without it, further calls wait in an unbounded queue.
     )
     _add_services(server, store, monitor)
     try:
         return server, server.add_insecure_port(address_of(host, port))
-    except RuntimeError:  # It does not give the reason.
+    except RuntimeError:  # The error does not include the reason.
         raise UserError(
             f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
             "a free port."
@@ -85,9 +85,9 @@ def create_server(
 
 def _add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
     service = _Service(store)
-    # A table, since the modules that describe the services (prediction_service_pb2) do not import
-    # with the protobuf of TensorFlow 2.15. Methods that are missing here, such as
-    # HandleReloadConfigRequest, are UNIMPLEMENTED.
+    # A table, since the modules that describe the services (prediction_service_pb2) cannot be
+    # imported with the protobuf of TensorFlow 2.15. Methods that are missing here, such as
+    # HandleReloadConfigRequest, return UNIMPLEMENTED.
     for name, method, answer, module, messages in (
         (_PREDICTION, "Predict", service.predict, predict_pb2, "Predict"),
         (_PREDICTION, "Classify", service.classify, classification_pb2, "Classification"),
@@ -98,12 +98,12 @@ def _add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> N
         (_HEALTH, "Check", service.health, _HEALTH_MESSAGES, "Check"),
     ):
         classes = getattr(module, f"{messages}Request"), getattr(module, f"{messages}Response")
-        # Metadata, status and health compute nothing, so they need not wait for those that do.
+        # Metadata, status and health compute nothing, so they do not wait for other requests.
         is_short = method in ("GetModelMetadata", "GetModelStatus", "Check")
         held = contextlib.nullcontext() if is_short else store.computing
         handle = _handler(method, answer, *classes, held, monitor)
-        # Not the generated add_..._to_server(), with which grpc parses the messages: it answers
-        # damaged ones with INTERNAL, as if the server were broken, and nothing counts them.
+        # Not the generated add_..._to_server(), which lets grpc parse the messages: grpc answers
+        # malformed ones with INTERNAL, like a server error, and they would not be counted.
         handlers = {method: grpc.unary_unary_rpc_method_handler(handle)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
@@ -116,15 +116,15 @@ def _handler(
     held: contextlib.AbstractContextManager,
     monitor: Monitor,
 ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
-    """A handler from bytes to bytes, which holds a context while it works."""
+    """A handler from bytes to bytes, which enters the context `held` while it works."""
 
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
         start, model, code, message, sent = time.perf_counter(), "", "OK", "", b""
         try:
-            # Also while messages are parsed and made, since that takes memory, too.
+            # Parsing and creating messages also needs memory, so do it within the context.
             with held:
                 request, response = request_class.FromString(data), response_class()
-                # Before the answer: a refused request counts for its model, too.
+                # Set before answering, so that a refused request also counts for its model.
                 model = _model_of(request)
                 answer(request, response)
                 sent = response.SerializeToString()
@@ -133,12 +133,12 @@ def _handler(
         except ServingError as error:
             code, message = error.code, error.message
         except Exception as error:
-            # grpc would send the text of the exception, which may quote paths of this machine.
+            # grpc would send the exception's text, which may contain paths of this machine.
             logging.exception("internal error")
             code, message = "INTERNAL", f"Internal error: {type(error).__name__}."
         monitor.record("GRPC", method.lower(), model, code, time.perf_counter() - start)
         if code != "OK":
-            # Last, and outside of the try, since it ends the call by raising an exception.
+            # Last, and outside the try block, since it ends the call by raising an exception.
             context.abort(getattr(grpc.StatusCode, code), message)
         return sent
 
@@ -146,7 +146,7 @@ def _handler(
 
 
 def _model_of(request: Any) -> str:
-    """The name of the model that a request is for; "" where it is for none, or for several."""
+    """The name of the model that a request is for; "" if it names none, or several."""
     if hasattr(request, "tasks"):
         names = {task.model_spec.name for task in request.tasks}
         return names.pop() if len(names) == 1 else ""
@@ -156,7 +156,7 @@ def _model_of(request: Any) -> str:
 class _Service:
     """The methods of the services: each fills the response to a request, or raises ServingError."""
 
-    # Messages are Any, since protobuf's generated classes have no types to check.
+    # Messages are typed Any, since protobuf's generated classes have no type information.
 
     def __init__(self, store: ModelStore) -> None:
         self._store = store
@@ -172,7 +172,7 @@ class _Service:
         read = functools.partial(to_array, limits=servable.limits)
         outputs = servable.predict(signature, request.inputs, read)
         response.model_spec.CopyFrom(_spec(servable, signature))
-        for name in wanted or outputs:  # An empty filter asks for all of them.
+        for name in wanted or outputs:  # An empty filter selects all outputs.
             value, dtype = outputs[name], infos[name].dtype
             proto = tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)
             response.outputs[name].CopyFrom(proto)
@@ -190,7 +190,7 @@ class _Service:
         _add_numbers(response.result, servable.regress(signature, examples))
 
     def multi_inference(self, request: Any, response: Any) -> None:
-        """Several signatures of one model on the same examples."""
+        """Runs several signatures of one model on the same examples."""
         specs = [task.model_spec for task in request.tasks]
         # Both rules are TF Serving's.
         if len({spec.name for spec in specs}) != 1:
@@ -225,12 +225,12 @@ class _Service:
         spec = request.model_spec
         for version, state, code, message in self._store.status(spec.name, *_which(spec)):
             row = response.model_version_status.add(version=version, state=state)
-            # TensorFlow's numbers of the codes are gRPC's: tf.errors.UNKNOWN is 2.
+            # TensorFlow uses gRPC's code numbers: tf.errors.UNKNOWN is 2.
             row.status.error_code = getattr(tf.errors, code)
             row.status.error_message = message
 
     def health(self, request: StringValue, response: Int32Value) -> None:
-        # "" asks for the server as a whole, which answers only once its models are loaded.
+        # "" means the server as a whole, which answers only after its models are loaded.
         if request.value not in ("", _PREDICTION, _MODELS):
             raise ServingError("NOT_FOUND", f"Service {request.value!r:.80} is not offered here.")
         response.value = _SERVING
@@ -243,14 +243,14 @@ class _Service:
 
 
 def _which(spec: model_pb2.ModelSpec) -> tuple[int | None, str | None]:
-    """Version and label that a request names; None for one that it does not."""
-    # protobuf gives 0 for a missing version; HasField tells it from version 0.
+    """Version and label in a request; None for what it does not name."""
+    # protobuf returns 0 for a missing version; HasField distinguishes it from version 0.
     version = spec.version.value if spec.HasField("version") else None
     return version, spec.version_label or None
 
 
 def _spec(servable: Servable, signature: str | None = None) -> model_pb2.ModelSpec:
-    """The model_spec of an answer; "" names the default signature, None names none."""
+    """The model_spec of an answer; signature "" is the default one, None leaves it out."""
     name = DEFAULT_SIGNATURE if signature == "" else signature
     version = {"value": servable.version}
     return model_pb2.ModelSpec(name=servable.name, version=version, signature_name=name)
@@ -269,14 +269,14 @@ def _add_numbers(result: Any, numbers: list[float]) -> None:
 
 
 def to_array(name: str, proto: TensorProto, info: TensorInfo, limits: Limits) -> np.ndarray:
-    """The tensor of an input as an array of the signature's type; texts are bytes. A ServingError
-    if its type, size or values do not fit.
+    """The tensor of an input as an array of the signature's type; texts are bytes. Raises
+    ServingError if its type, size or values do not fit.
     """
     wanted, shape = _type_name(info.dtype), [dim.size for dim in proto.tensor_shape.dim]
     if proto.dtype != info.dtype:
         raise invalid(f"Input {name!r} should be {wanted}; received {_type_name(proto.dtype)}.")
-    # Before make_ndarray(), which repeats the last value as often as the shape claims: repeated
-    # values may be left out of a TensorProto, so a few bytes can claim any shape.
+    # Before make_ndarray(), which repeats the last value to fill the shape: a TensorProto may omit
+    # repeated values, so a few bytes can claim any shape.
     limits.check_shape(name, tuple(shape))
     try:
         return tf.make_ndarray(proto)
@@ -288,12 +288,12 @@ def to_array(name: str, proto: TensorProto, info: TensorInfo, limits: Limits) ->
 def _type_name(number: int) -> str:
     try:
         return tf.as_dtype(number).name
-    except TypeError:  # Clients may send any number.
+    except TypeError:  # Clients may send an unknown dtype number.
         return f"type {number}"
 
 
 def serialized_examples(request_input: input_pb2.Input, limits: Limits) -> list[bytes]:
-    """The tf.Examples of a request, each with the features of the context they share; a
+    """The tf.Examples of a request, each merged with the features of their shared context. Raises
     ServingError if there are none or too many.
     """
     shared = request_input.example_list_with_context
@@ -306,7 +306,7 @@ def serialized_examples(request_input: input_pb2.Input, limits: Limits) -> list[
 
 
 def _merged(context: tf.train.Example, example: tf.train.Example) -> bytes:
-    # Features are a map, so those of the example replace the context's of the same names.
+    # Features are a map, so features of the example replace context features of the same name.
     merged = tf.train.Example()
     merged.MergeFrom(context)
     merged.MergeFrom(example)

@@ -1,7 +1,7 @@
 """TF Serving's JSON: values of requests -> arrays and tf.Examples, arrays -> values of answers.
 
-Strings are UTF-8, bytes are `{"b64": "..."}`; a single input or output may go without its name.
-What does not fit raises ServingError.
+Strings are UTF-8, bytes are `{"b64": "..."}`; the name of a single input or output may be omitted.
+Invalid values raise ServingError.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def columns_of(rows: Sequence[Any], infos: Infos) -> dict[str, list[Any]]:
 
 
 def by_name(value: Any, infos: Infos) -> Mapping[str, Any]:
-    """Values by input name; a value without a name is that of the only input."""
-    # In TF Serving's JSON {"b64": ...} is a string of bytes, not an input of that name.
+    """Values by input name; a value without a name belongs to the only input."""
+    # In TF Serving's JSON, {"b64": ...} is a byte string, not an input called "b64".
     if isinstance(value, dict) and set(value) != {"b64"}:
         return value
     if len(infos) != 1:
@@ -43,13 +43,13 @@ def by_name(value: Any, infos: Infos) -> Mapping[str, Any]:
 
 
 def to_array(name: str, value: Any, info: TensorInfo) -> np.ndarray:
-    """A JSON value as an array of the input's type; strings are bytes in an array of objects."""
+    """A JSON value as an array of the input's type; strings become an object array of bytes."""
     dtype = tf.as_dtype(info.dtype)
     if _is_deeper(value, MAX_DIMENSIONS):
         raise invalid(f"Input {name!r} is nested more than {MAX_DIMENSIONS} deep.")
     if dtype == tf.string:
         return np.array(to_bytes(name, value), dtype=object)
-    # Before NumPy sees it, which takes true for 1, and gives all elements the room of the longest.
+    # Before NumPy, which accepts true as 1, and allocates the longest length for every string.
     if not _holds_only({int} if dtype.is_integer else {int, float}, value):
         raise invalid(f"Input {name!r} should hold {dtype.name} numbers only.")
     too_large = invalid(f"Input {name!r} holds numbers that do not fit into {dtype.name}.")
@@ -57,16 +57,16 @@ def to_array(name: str, value: Any, info: TensorInfo) -> np.ndarray:
         array = np.array(value)
         smallest, largest = array.min(initial=0), array.max(initial=0)
         if dtype.is_integer and not dtype.min <= smallest <= largest <= dtype.max:
-            raise too_large  # astype() would keep only the lowest bits.
+            raise too_large  # astype() would keep only the low bits.
         return array.astype(dtype.as_numpy_dtype)
-    except OverflowError:  # An integer that is larger than any float.
+    except OverflowError:  # An integer that is too large for a float.
         raise too_large from None
     except ValueError:
         raise invalid(f"Input {name!r} is ragged: all rows should have the same length.") from None
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
-    """Whether lists are nested deeper: [[1]] is deeper than 1."""
+    """Whether lists are nested deeper than `depth`: [[1]] is deeper than 1."""
     if not isinstance(value, list):
         return False
     return depth == 0 or any(_is_deeper(element, depth - 1) for element in value)

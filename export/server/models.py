@@ -1,6 +1,6 @@
-"""The models of a server: which to serve, their versions, found, loaded, replaced by newer ones.
+"""The models of a server: which ones to serve, and finding, loading and replacing their versions.
 
-Knows nothing of HTTP or gRPC; both ask the store and translate its `ServingError`.
+Independent of HTTP and gRPC: both call the store and translate its `ServingError`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from export.saved_model import existing_versions
 from export.server.refusals import Limits, ServingError, listed
 from export.server.servable import Servable
 
-_MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
+_MAX_LOAD_ATTEMPTS = 5  # As in TF Serving: a folder that is still being copied may load later.
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """A served name, its folder, and which of the versions there are served.
+    """A served name, its folder, and which versions to serve.
 
     Attributes:
-      latest: the number of highest versions that are served; 0: all of them.
-      specific: the versions that are served instead, if any are given.
-      labels: label -> version, as in "stable" -> 3.
+      latest: how many of the highest versions to serve; 0: all of them.
+      specific: if not empty, the versions to serve instead.
+      labels: label -> version, such as "stable" -> 3.
     """
 
     name: str
@@ -42,14 +42,14 @@ class ModelConfig:
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def wanted(self, existing: Sequence[int]) -> list[int]:
-        """The versions to serve of those that exist, ascending: latest=2 of [1, 2, 5] -> [2, 5]."""
+        """The existing versions to serve, ascending: latest=2 of [1, 2, 5] -> [2, 5]."""
         if self.specific:
             return [version for version in existing if version in self.specific]
         return list(existing[-self.latest :] if self.latest else existing)
 
 
 def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
-    """The models of --model: ["NAME=PATH", ...]. A UserError for anything else."""
+    """The models of --model: ["NAME=PATH", ...]. Raises UserError for any other form."""
     models = []
     for argument in arguments:
         name, equals, path = argument.partition("=")
@@ -63,8 +63,8 @@ def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
 
 
 def read_config_file(path: str) -> list[ModelConfig]:
-    """The models of a file for TF Serving's --model_config_file. A UserError if it is missing, does
-    not parse, or lists no models.
+    """The models in a file for TF Serving's --model_config_file. Raises UserError if it is missing,
+    cannot be parsed, or lists no models.
     """
     with needs_extra("serving", "--model_config_file"):
         from google.protobuf import text_format
@@ -86,7 +86,7 @@ def read_config_file(path: str) -> list[ModelConfig]:
             missing = "base_path" if model.name else "name"
             raise UserError(f"--model_config_file={path}: a model has no {missing}. Give it one.")
         policy = model.model_version_policy
-        # A missing policy reads as `latest` with 0 versions, and means 1.
+        # A missing policy is parsed as `latest` with 0 versions, but means 1.
         latest = 0 if policy.HasField("all") else max(1, policy.latest.num_versions)
         specific = tuple(policy.specific.versions)
         labels = dict(model.version_labels)
@@ -96,7 +96,7 @@ def read_config_file(path: str) -> list[ModelConfig]:
 
 @dataclasses.dataclass(frozen=True)
 class _Failure:
-    """A version that does not load: how often it was tried, why, and what lay in its folder."""
+    """A version that failed to load: number of attempts, the error, and its folder's content."""
 
     attempts: int
     message: str
@@ -104,45 +104,45 @@ class _Failure:
 
 
 class _Model:
-    """A served name: its versions that are loaded, and those that do not load."""
+    """A served name, with its loaded versions and those that failed to load."""
 
     def __init__(self, config: ModelConfig, limits: Limits) -> None:
         self.config, self._limits = config, limits
-        # Requests read both while the polling thread updates them. They are replaced as a whole and
-        # never changed, so readers need no lock.
+        # Requests read both dictionaries while the polling thread updates them. It replaces them
+        # instead of modifying them, so readers need no lock.
         self.loaded: dict[int, Servable] = {}
         self.failures: dict[int, _Failure] = {}
 
     def refresh(self) -> None:
-        """Loads the versions that are wanted, then lets go of others."""
+        """Loads the wanted versions, then unloads all others."""
         existing = existing_versions(self.config.base_path)
         self.failures = {v: failure for v, failure in self.failures.items() if v in existing}
         wanted = self.config.wanted(existing)
         for version in wanted:
             self._load(version)
         for version in reversed([] if self.config.specific else existing):
-            # Only at the start, with a newest version that is broken: an older one serves then.
+            # Only on startup, if the newest version is broken: then an older one is served.
             if not self.loaded and version not in wanted:
                 self._load(version)
-        # A version is served until what replaces it is loaded.
+        # A version is served until its replacement is loaded.
         if wanted and wanted[-1] in self.loaded and set(self.loaded) - set(wanted):
             self.loaded = {v: servable for v, servable in self.loaded.items() if v in wanted}
-            gc.collect()  # Loaded graphs are cycles, which hold the weights.
+            gc.collect()  # Loaded graphs are reference cycles that keep the weights in memory.
 
     def _load(self, version: int) -> None:
-        """Loads a version, unless it is loaded already or has failed too often."""
+        """Loads a version, unless it is already loaded or has failed too often."""
         if version in self.loaded:
             return
         path = os.path.join(self.config.base_path, str(version))
         content = _content(path)
         failed = self.failures.get(version)
-        # Changed files, such as a repaired copy, get as many attempts as a new version.
+        # If the files have changed, such as after a repair, the attempts start again.
         attempts = failed.attempts if failed and failed.content == content else 0
         if attempts >= _MAX_LOAD_ATTEMPTS:
             return
         try:
             servable = Servable(self.config.name, version, path, self._limits)
-        except Exception as error:  # One bad folder does not end the server.
+        except Exception as error:  # One bad folder must not stop the server.
             message = " ".join(str(error).split())
             self.failures = {**self.failures, version: _Failure(attempts + 1, message, content)}
             logging.error(
@@ -153,7 +153,7 @@ class _Model:
         self.failures = {v: failure for v, failure in self.failures.items() if v != version}
 
     def number(self, version: int | None, label: str | None) -> int | None:
-        """The version that a request names by number or label; None where it names none."""
+        """The version that a request names by number or label; None if it names none."""
         labels = self.config.labels
         if label is None:
             return version
@@ -167,7 +167,7 @@ class _Model:
 
 
 def _content(path: str) -> tuple:
-    """(file, length, time of change) of all files below a folder."""
+    """(file, size, modification time) of all files below a folder."""
     files = [
         os.path.join(folder, name)
         for folder, _, names in tf.io.gfile.walk(path)
@@ -180,11 +180,11 @@ def _content(path: str) -> tuple:
 class ModelStore:
     """The loaded versions of models, and a thread that looks for newer ones.
 
-    A UserError if there is no model, or if two have one name.
+    Raises UserError if there is no model, or if two have the same name.
 
     Attributes:
-      limits: the largest request that is answered.
-      computing: a semaphore that a request holds while its body is read and its graph runs.
+      limits: the limits of a request.
+      computing: a semaphore that a request holds while its body is parsed and its graph runs.
     """
 
     def __init__(
@@ -202,8 +202,8 @@ class ModelStore:
             if count > 1:
                 raise UserError(f"The model name {name!r} is given twice. Give each its own.")
         self.limits = limits
-        # As many requests compute at once as there are cores. More would take more memory: JSON
-        # takes twenty times its bytes once it is read, and a graph takes memory, too.
+        # As many requests compute concurrently as there are cores, to limit memory: parsed JSON
+        # takes twenty times its bytes, and a running graph needs memory, too.
         self.computing = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._models = {model.name: _Model(model, limits) for model in models}
         self._poll_seconds = poll_seconds
@@ -211,10 +211,10 @@ class ModelStore:
         self._thread = threading.Thread(target=self._poll, name="model-poll", daemon=True)
 
     def load(self) -> None:
-        """Loads the versions that there are; to be called before requests are answered.
+        """Loads the existing versions; must be called before requests are answered.
 
         Raises:
-          UserError: a folder holds no version, or none of those wanted loads.
+          UserError: a folder has no versions, or none of the wanted ones loads.
         """
         for model in self._models.values():
             model.refresh()
@@ -231,7 +231,7 @@ class ModelStore:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, if it was started."""
+        """Stops the thread, if it was started."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -245,7 +245,7 @@ class ModelStore:
         for model in self._models.values():
             try:
                 model.refresh()
-            except (OSError, tf.errors.OpError) as error:  # A folder that vanishes as it is read.
+            except (OSError, tf.errors.OpError) as error:  # A folder vanished while being read.
                 logging.error("model %s: %s", model.config.name, " ".join(str(error).split()))
 
     def names(self) -> list[str]:
@@ -253,8 +253,8 @@ class ModelStore:
         return sorted(self._models)
 
     def get(self, name: str, version: int | None = None, label: str | None = None) -> Servable:
-        """A loaded version, by number or label; without either, the highest one. A ServingError,
-        NOT_FOUND, if it is not loaded.
+        """A loaded version, by number or label; without either, the highest one. Raises
+        ServingError, NOT_FOUND, if it is not loaded.
         """
         model = self._model(name)
         loaded, number = model.loaded, model.number(version, label)

@@ -1,4 +1,4 @@
-"""The server's reports about itself: counts and latencies for Prometheus, and a line a request."""
+"""Monitoring of the server: counts and latencies for Prometheus, and a log line per request."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Container
 
 import prometheus_client
 
-METRICS_PATH = "/monitoring/prometheus/metrics"  # As in TF Serving, like the names and buckets.
+METRICS_PATH = "/monitoring/prometheus/metrics"  # Path, names and buckets as in TF Serving.
 _NAME = ":tensorflow:serving:request"
 _BUCKETS = [10 * 1.8**power for power in range(33)]  # Microseconds.
 
-prometheus_client.disable_created_metrics()  # TF Serving does not report times of creation.
+prometheus_client.disable_created_metrics()  # TF Serving does not report creation times.
 
 
 class Monitor:
-    """Counts of the requests for `models`, the served names; others are counted together, under "".
+    """Counts requests for each of `models`, the served names; all others are counted under "".
 
-    With `log_requests`, each request is a line of JSON on stderr.
+    With `log_requests`, each request writes a line of JSON to stderr.
     """
 
     def __init__(self, models: Container[str], log_requests: bool = False) -> None:
         self._models, self._log_requests = models, log_requests
-        # A registry of its own, since the package's global one takes each name once per process.
+        # Its own registry, since the package's global one allows each name once per process.
         self._registry = prometheus_client.CollectorRegistry()
         self._counts = prometheus_client.Counter(
             f"{_NAME}_count", "Requests.", ["model_name", "status"], registry=self._registry
@@ -39,14 +39,14 @@ class Monitor:
         prometheus_client.ProcessCollector(registry=self._registry)
 
     def record(self, entrypoint: str, api: str, model: str, status: str, seconds: float) -> None:
-        """Counts a request that was answered.
+        """Counts an answered request.
 
         Args:
           entrypoint: "REST" or "GRPC".
           api: "predict", "classify", "regress", ...
           status: name of a gRPC status code.
         """
-        # Each name that a client makes up would be a further series, which is kept forever.
+        # Each name that a client invents would create another time series, which is kept forever.
         model = model if model in self._models else ""
         self._counts.labels(model, status).inc()
         self._latencies.labels(model, api, entrypoint).observe(seconds * 1e6)
@@ -59,11 +59,11 @@ class Monitor:
                 "status": status,
                 "milliseconds": round(seconds * 1e3, 3),
             }
-            sys.stderr.write(json.dumps(line) + "\n")  # In one call: lines of threads do not mix.
+            sys.stderr.write(json.dumps(line) + "\n")  # One call, so that threads do not mix lines.
             sys.stderr.flush()
 
     def text(self) -> str:
         """The counts in Prometheus' text format."""
         text = prometheus_client.generate_latest(self._registry).decode()
-        # The package ends the names of counters with _total, which TF Serving does not.
+        # The package adds _total to the names of counters, unlike TF Serving.
         return text.replace(f"{_NAME}_count_total", f"{_NAME}_count")

@@ -11,11 +11,11 @@ import numpy as np
 
 from data_pipeline.settings import Settings, setting
 
-# Names of gRPC's status codes, which REST translates into HTTP's.
+# Names of gRPC status codes, which REST translates to HTTP statuses.
 Code = Literal["INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "INTERNAL"]
 
-MAX_DIMENSIONS = 8  # Beyond some more of them, NumPy and TensorFlow fail, each in its own way.
-_LONGEST_LIST = 400  # Characters: clients may send names that are as long as a request.
+MAX_DIMENSIONS = 8  # With many more, NumPy and TensorFlow fail, each with its own error.
+_LONGEST_LIST = 400  # Characters: names in a request may be arbitrarily long.
 
 
 class ServingError(Exception):
@@ -27,19 +27,19 @@ class ServingError(Exception):
 
 
 def invalid(message: str) -> ServingError:
-    """A refusal because of the request itself."""
+    """The error for an invalid request."""
     return ServingError("INVALID_ARGUMENT", message)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in order, as in a sentence; of very many or very long ones the beginning."""
+    """Sorted names, joined for a sentence; a long list is truncated."""
     text = ", ".join(sorted(names))
     return text if len(text) <= _LONGEST_LIST else f"{text[:_LONGEST_LIST]}..."
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits(Settings):
-    """The largest request that is answered; each check raises ServingError for a larger one.
+    """The limits of a request; each check raises ServingError if one is exceeded.
 
     Shapes are checked before anything is expanded or computed: a message of 33 bytes may claim a
     tensor of gigabytes.
@@ -73,31 +73,31 @@ class Limits(Settings):
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Checks the shape [rows, ...] that a request claims."""
-        # First, since Python does not print a number as long as the product of many sizes.
+        # First, since the product of many sizes can be too long for Python to print.
         if len(shape) > MAX_DIMENSIONS:
             told = f"{len(shape)} dimensions; {MAX_DIMENSIONS} is the most"
             raise invalid(f"Input {name!r} has {told}.")
         if min(shape, default=0) < 0:
             raise invalid(f"Input {name!r} has a negative dimension: {list(shape)}.")
-        # Python's integers do not overflow, as the sizes of NumPy and TensorFlow would.
+        # Python's integers do not overflow, unlike sizes in NumPy and TensorFlow.
         row, values = math.prod(shape[1:]), math.prod(shape)
         self.check_rows(shape[0] if shape else 1)
         self._check("max_row_values", row, f"Input {name!r} has {row} values in a row")
         self._check("max_input_values", values, f"Input {name!r} has {values} values")
 
     def check_strings(self, name: str, array: np.ndarray) -> None:
-        """Checks the texts of an array of the dtype object: each alone, and all together."""
+        """Checks the texts of an object array: the longest one, and their total."""
         sizes = [len(value) for value in array.flat if isinstance(value, bytes)]
         longest, total = max(sizes, default=0), sum(sizes)
         self._check("max_text_bytes", longest, f"Input {name!r} holds a text of {longest} bytes")
-        # One text of a gRPC message may stand for all elements, so together they can be far larger
+        # In a gRPC message, one text may stand for all elements, so their total can be far larger
         # than the message.
         self._check("max_request_bytes", total, f"The texts of input {name!r} have {total} bytes")
 
     def bounded_examples(self, examples: Iterable[bytes]) -> list[bytes]:
-        """The serialized examples as a list, if together they fit into the size of a request."""
-        # The features that examples share (their context) are in the request once, but in each of
-        # the examples made of it. So these are made one by one, up to the limit.
+        """The serialized examples as a list, if their total fits into the size of a request."""
+        # The shared features (the context) are in the request once, but are copied to every
+        # example. So examples are created one by one, up to the limit.
         made, size = [], 0
         for example in examples:
             size += len(example)
@@ -107,7 +107,7 @@ class Limits(Settings):
         return made
 
     def check_answer(self, count: int) -> None:
-        """Checks the number of values of an answer, each of which JSON makes larger."""
+        """Checks the number of values of an answer, since JSON makes each value larger."""
         self._check("max_answer_values", count, f"The answer has {count} values")
 
     def _check(self, limit: str, count: int, told: str) -> None:

@@ -28,12 +28,12 @@ _KNOWN = (
     "Known: GET /v1/models/NAME, GET /v1/models/NAME/metadata, POST /v1/models/NAME:predict, "
     ":classify and :regress; with /versions/N or /labels/LABEL after NAME."
 )
-# Name of a gRPC status code -> status of HTTP, as TF Serving maps them.
+# Name of a gRPC status code -> HTTP status, mapped as in TF Serving.
 _STATUS = dict(INVALID_ARGUMENT=400, NOT_FOUND=404, RESOURCE_EXHAUSTED=429, INTERNAL=500)
 
 
 def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
-    """The application that answers for the models of `store` and tells `monitor` what it did."""
+    """The application that serves the models of `store` and reports requests to `monitor`."""
     app = Flask("export.rest", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # Outputs in the signature's order.
     app.config["MAX_CONTENT_LENGTH"] = store.limits.max_request_bytes
@@ -56,7 +56,7 @@ def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
     def record(response: Response) -> Response:
         given = request.view_args or {}
         model, verb = given.get("name", ""), given.get("verb")
-        # A verb that a client makes up does not become a label, which would be kept forever.
+        # A verb that a client invents must not become a label, which would be kept forever.
         api = verb if verb in _VERBS else "status" if model else "other"
         seen.record("REST", api, model, g.code, time.perf_counter() - g.start)
         return response
@@ -83,7 +83,7 @@ def _register_models(app: Flask, store: ModelStore) -> None:
         servable = store.get(name, _number(version), label)
         if verb not in _VERBS:
             raise invalid(f"Unknown method {verb!r:.80}. Use :predict, :classify or :regress.")
-        # Held while the body is parsed, too: JSON takes twenty times its bytes.
+        # Also held while the body is parsed: JSON takes twenty times its bytes.
         with store.computing:
             if verb == "predict":
                 return _predict(servable, json_body())
@@ -92,15 +92,15 @@ def _register_models(app: Flask, store: ModelStore) -> None:
     for path in _PATHS:
         app.add_url_rule(path, f"status {path}", get_status)
         app.add_url_rule(f"{path}/metadata", f"metadata {path}", get_metadata)
-        # With GET, or Flask would take "topics:predict" for the name of a model.
+        # Includes GET; otherwise Flask would treat "topics:predict" as the name of a model.
         app.add_url_rule(f"{path}:<verb>", f"post {path}", post, methods=["GET", "POST"])
 
 
 def _number(version: str | None) -> int | None:
-    """The version in a path."""
+    """The version number in a path."""
     if version is None:
         return None
-    # Not Flask's own converter, which fails if a number is too long for Python to read.
+    # Not Flask's own converter, which fails for numbers that are too long for Python to parse.
     if not re.fullmatch("[0-9]{1,19}", version):
         raise NotFound
     return int(version)
@@ -115,11 +115,11 @@ def _register_errors(app: Flask) -> None:
     def serving_error(error: ServingError) -> Any:
         return refuse(error.code, error.message)
 
-    @app.errorhandler(RecursionError)  # Of json.loads.
+    @app.errorhandler(RecursionError)  # From json.loads.
     def too_deep(error: RecursionError) -> Any:
         return refuse("INVALID_ARGUMENT", "The body is nested too deeply.")
 
-    @app.errorhandler(HTTPException)  # What Flask refuses itself.
+    @app.errorhandler(HTTPException)  # Refusals by Flask itself.
     def http_error(error: HTTPException) -> Any:
         if error.code == 413:
             most = app.config["MAX_CONTENT_LENGTH"]
@@ -138,7 +138,7 @@ def _register_errors(app: Flask) -> None:
 
 
 def json_body() -> dict[str, Any]:
-    """The JSON object of the request; raises ServingError when the body is another thing."""
+    """The JSON object in the request's body; raises ServingError if it is not an object."""
     # Not request.get_json(), whose errors do not say what is wrong.
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
@@ -147,7 +147,7 @@ def json_body() -> dict[str, Any]:
         body = json.loads(request.get_data())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise invalid(f"The body is not JSON: {error!s:.200}.") from None
-    except ValueError:  # Python reads no integers of more than 4,300 digits.
+    except ValueError:  # Python does not parse integers of more than 4,300 digits.
         raise invalid("The body holds a number of thousands of digits.") from None
     if not isinstance(body, dict):
         raise invalid("The body should be a JSON object.")
@@ -189,7 +189,7 @@ def _rows(servable: Servable, body: dict[str, Any], name: str) -> list[Any]:
     rows = body.get(name)
     if not isinstance(rows, list) or not rows:
         raise invalid(f"{name!r} should be a list with at least one element.")
-    servable.limits.check_rows(len(rows))  # First: converting a million takes a while.
+    servable.limits.check_rows(len(rows))  # First: converting a million rows takes long.
     return rows
 
 
@@ -202,8 +202,8 @@ def _signature_name(body: dict[str, Any]) -> str:
 
 def _metadata(servable: Servable) -> dict[str, Any]:
     """The JSON form of GetModelMetadataResponse."""
-    # By hand: TF Serving prints empty fields, too, and json_format's option for that has different
-    # names in different versions of protobuf.
+    # Built by hand: TF Serving also prints empty fields, and json_format's option for that has
+    # different names in different versions of protobuf.
     spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
     signatures = {
         name: {

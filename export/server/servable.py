@@ -18,7 +18,7 @@ from export.server.refusals import Limits, ServingError, invalid, listed
 from export.signatures import DEFAULT_SIGNATURE
 from export.warmup import EXAMPLES_INPUT, check_warmup
 
-# Method of TF Serving -> the outputs that a signature for it may have, at least one of them.
+# TF Serving method -> the outputs that its signatures may have; at least one is required.
 _OUTPUTS = {"Classify": {"classes", "scores"}, "Regress": {"outputs"}}
 
 
@@ -35,12 +35,12 @@ class Servable:
         self.name, self.version, self.path, self.limits = name, version, path, limits
         self._loaded = saved_model.load(path)
         self.signature_defs = _read_signature_defs(path)
-        # The first call of a graph takes seconds. It happens here, as in TF Serving, so that no
-        # client waits for it: the store has this object only after `__init__` has returned.
+        # The first call of a graph takes seconds. As in TF Serving, it happens here, so that no
+        # client waits for it: the store gets this object only after `__init__` returns.
         check_warmup(path, self._loaded.signatures)
 
     def signature_def(self, signature: str) -> SignatureDef:
-        """The signature of a name; an empty one means the default."""
+        """The signature with this name; an empty name means the default."""
         name = signature or DEFAULT_SIGNATURE
         if name not in self.signature_defs:
             raise invalid(
@@ -57,12 +57,12 @@ class Servable:
     ) -> dict[str, np.ndarray]:
         """Values by input name -> arrays by output name; string arrays hold bytes.
 
-        `to_array` makes an array of an input's name, value and TensorInfo; by default, the values
-        are arrays already.
+        `to_array` creates an array from an input's name, value and TensorInfo; by default, the
+        values must already be arrays.
 
         Raises:
           ServingError: INVALID_ARGUMENT if names, types or shapes do not fit the signature, or a
-            limit is exceeded; RESOURCE_EXHAUSTED if memory does not suffice.
+            limit is exceeded; RESOURCE_EXHAUSTED if there is not enough memory.
         """
         infos = self.signature_def(signature).inputs
         if set(inputs) != set(infos):
@@ -96,7 +96,7 @@ class Servable:
         except (TypeError, ValueError) as error:
             told = str(error).splitlines()[0]
             raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
-        # A loaded signature computes with any shape, even with one that it does not declare.
+        # A loaded signature accepts any shape, even one that it does not declare.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
             raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
@@ -107,7 +107,7 @@ class Servable:
         ServingError as `predict` does, and if the signature is not for Classify.
         """
         outputs = self._answer_examples(signature, examples, "Classify")
-        # As in TF Serving: without the output `classes` they are empty, without `scores` zeros.
+        # As in TF Serving: missing `classes` become empty strings, missing `scores` zeros.
         shape = next(iter(outputs.values())).shape
         classes = outputs.get("classes", np.full(shape, b"", object)).tolist()
         scores = outputs.get("scores", np.zeros(shape, np.float32)).tolist()
@@ -136,13 +136,13 @@ class Servable:
 
 
 def _suits(definition: SignatureDef, method: str) -> bool:
-    """Whether a signature takes tf.Examples and gives what a method of TF Serving answers."""
+    """Whether a signature takes tf.Examples and has the outputs of a TF Serving method."""
     takes_examples = list(definition.inputs) == [EXAMPLES_INPUT]
     return takes_examples and set() < set(definition.outputs) <= _OUTPUTS[method]
 
 
 def _read_signature_defs(path: str) -> dict[str, SignatureDef]:
-    # From the file, since loaded signatures lack the names of tensors and of the method.
+    # Read from the file, since loaded signatures lack the names of tensors and of the method.
     content = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         content.ParseFromString(file.read())

@@ -1,4 +1,4 @@
-"""Classification: a text, or a pair of texts -> a label, or several, and probabilities.
+"""Classification: a text or a pair of texts -> one or several labels, and probabilities.
 
 Shapes: B batch, S sequence, C classes, L the most labels of a row.
 """
@@ -73,7 +73,7 @@ class MultiLabelModule(ClassifierModule):
         probabilities = tf.sigmoid(logits)
         holds = probabilities >= self._threshold
         counts = tf.reduce_sum(tf.cast(holds, tf.int32), axis=1)
-        # The places of labels that hold, in order, then C, the place of "".
+        # Indices of the assigned labels, in order, padded with C, the index of "".
         count = len(self._labels)
         places = tf.sort(tf.where(holds, tf.range(count), count), axis=1)
         places = places[:, : tf.reduce_max(counts)]  # [B, L]
@@ -86,12 +86,12 @@ class MultiLabelModule(ClassifierModule):
 
 
 def make_module(loaded: LoadedModel) -> ClassifierModule:
-    """The module of a model that gives one label or several."""
+    """The module for a model that gives one label or several."""
     return (MultiLabelModule if loaded.metadata.get("multi_label") else ClassifierModule)(loaded)
 
 
 def _task(loaded: LoadedModel) -> Task:
-    """The task that a model answers as."""
+    """The fine-tuning task that corresponds to a model."""
     task = finetuned.LABELS if loaded.metadata.get("multi_label") else finetuned.CLASSES
     return task.as_in(loaded.metadata)
 
@@ -103,13 +103,13 @@ def expected(loaded: LoadedModel) -> Expected:
     threshold = task.answer_settings.get("threshold")
 
     def answered(pairs: Sequence[str] | None = None) -> tuple[dict, dict]:
-        """The model's inputs, and fine-tuning's answer by the names of the outputs."""
+        """The model's inputs, and fine-tuning's answers by output name."""
         split = finetuned.text_split(TEXTS, pairs)
         found = finetuned.answer(task, loaded, split)
         values, probabilities, _ = found.predictions
         outputs = {"logits": found.outputs["logits"], "probabilities": probabilities}
         if threshold is not None:
-            # Where rounding may decide on a label, the labels are not compared.
+            # Compare labels only if no probability is within rounding of the threshold.
             if (np.abs(probabilities - threshold) > finetuned.TIE).all():
                 names = [text_array([*itertools.compress(loaded.labels, row)]) for row in values]
                 outputs["labels"] = padded(names, b"")

@@ -1,6 +1,6 @@
-"""Parts that the signatures of all tasks share: names, specs, a module that reads texts and pairs.
+"""Parts that the signatures of all tasks share: names, specs, and a module for texts and pairs.
 
-Shapes: B batch, S sequence, F rows that are computed a few at a time.
+Shapes: B batch, S sequence, F rows that are computed in slices.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from export.graphs.checks import checked_tokens, same_rows
 from export.model_folder import LoadedModel
 from export.probes import Probe
 
-DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
-ROWS_AT_A_TIME = 64  # Sequences, windows of contexts or options, that are read at once.
+DEFAULT_SIGNATURE = "serving_default"  # Used for requests that name no signature.
+ROWS_AT_A_TIME = 64  # Sequences (context windows, options) that are computed in one slice.
 
 Tensors = dict[str, tf.Tensor]
 Signatures = dict[str, tf.types.experimental.GenericFunction]
@@ -38,7 +38,7 @@ def named(name: str) -> tf.TensorSpec:
     return tf.TensorSpec([None], tf.string, name)
 
 
-# Nothing is converted by autograph: no function of this package branches on a tensor.
+# Without autograph, which is not needed: no function of this package branches on a tensor.
 graph_function = functools.partial(tf.function, autograph=False)
 
 
@@ -48,12 +48,12 @@ def in_slices(
     outputs: Mapping[str, tf.TensorSpec],
     rows: int | tf.Tensor = ROWS_AT_A_TIME,
 ) -> Tensors:
-    """The `outputs` [F, ...] of `forward` for `inputs` [F, ...], computed `rows` at a time: more
-    rows than that need little more memory.
+    """The `outputs` [F, ...] of `forward` for `inputs` [F, ...], computed `rows` at a time, so that
+    memory hardly grows with F.
     """
     count = tf.shape(next(iter(inputs.values())))[0]
-    slices = tf.maximum(-(-count // rows), 1)  # A list of none has no shape.
-    arrays = {  # Their size is fixed beforehand: servers before 2.13 cannot make a list longer.
+    slices = tf.maximum(-(-count // rows), 1)  # An empty TensorArray has no shape.
+    arrays = {  # Their size is fixed in advance: servers before 2.13 cannot extend a list.
         name: tf.TensorArray(spec.dtype, slices, infer_shape=False, element_shape=spec.shape)
         for name, spec in outputs.items()
     }
@@ -63,7 +63,7 @@ def in_slices(
         found = forward({name: each[first : first + rows] for name, each in inputs.items()})
         return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
 
-    # Parallel iterations would hold several slices in memory.
+    # Parallel iterations would keep several slices in memory.
     _, arrays = tf.while_loop(
         lambda number, _: number < slices, some, (0, arrays), parallel_iterations=1
     )
@@ -71,8 +71,8 @@ def in_slices(
 
 
 def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Serialized tf.Examples [B] -> their features `text` and `text_b`, string [B]; `text_b` is ""
-    where it is missing.
+    """Serialized tf.Examples [B] -> their features `text` and `text_b`, string [B]; a missing
+    `text_b` becomes "".
     """
     features = tf.io.parse_example(
         *same_rows(inputs=examples),
@@ -85,18 +85,18 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
-    """A function of tensors by name whose weights are constants."""
-    # One graph for all calls with the same names and ranks, whatever the sizes: each graph has its
-    # own copy of the weights, and a graph cannot exceed 2 GB.
+    """The same function of tensors by name, with its weights as constants."""
+    # All calls with the same names and ranks share one graph, regardless of sizes: each graph has
+    # its own copy of the weights, and a graph cannot exceed 2 GB.
     graphs: dict[Any, Any] = {}
 
     def call(inputs: Tensors) -> Any:
         key = tuple((name, inputs[name].dtype, inputs[name].shape.rank) for name in sorted(inputs))
         if key not in graphs:
             specs = {name: tf.TensorSpec([None] * rank, dtype, name) for name, dtype, rank in key}
-            with tf.init_scope():  # Variables have values there, but none in the caller's graph.
+            with tf.init_scope():  # Variables have values here, but not in the caller's graph.
                 traced = forward.get_concrete_function(specs)
-                # Control flow stays as it is: its older form is not a function of a graph.
+                # Control flow is not lowered: v1 control flow cannot be called as a function.
                 graphs[key] = traced, convert_variables_to_constants_v2(traced, False)
         traced, constant = graphs[key]
         found = constant(*(inputs[name] for name, _, _ in key))
@@ -106,18 +106,18 @@ def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors]
 
 
 class ModelModule(tf.Module):
-    """A model with what its signatures need: its tokenizer in a graph, the variables that are
-    saved, and the files that go along as assets.
+    """A model with everything its signatures need: its tokenizer as a graph, the variables to save,
+    and the files that are exported as assets.
 
     Args:
-      read_masks: whether a literal "[MASK]" in a text is the mask.
+      read_masks: whether a literal "[MASK]" in a text stands for the mask token.
     """
 
     def __init__(self, loaded: LoadedModel, read_masks: bool = False) -> None:
         super().__init__()
-        # A plain function holds the model, since tf.Module does not track it: only the variables
-        # are saved, and loading needs no Keras. All signatures call the one tf.function in it, so
-        # the graph stores the model once; an attribute would offer it to whoever loads the export.
+        # The model is held by a plain function, which tf.Module does not track: only the variables
+        # are saved, and loading needs no Keras. All signatures call this one tf.function, so the
+        # graph stores the model once; as an attribute, it would be part of the loaded export.
         forward = graph_function(functools.partial(loaded.model, training=False))
         self.forward = lambda inputs: forward(inputs)
         self._freeze = lambda: frozen(forward)
@@ -131,7 +131,7 @@ class ModelModule(tf.Module):
         """The functions to save, by the names of their signatures."""
 
     def freeze(self) -> None:
-        """Makes the weights constants of the graph, in place of variables beside it."""
+        """Turns the weights from variables into constants of the graph."""
         self.forward = self._freeze()
         self.model_variables = []
 
@@ -147,11 +147,11 @@ class ModelModule(tf.Module):
 
 
 class TextModule(ModelModule):
-    """Signatures by text, by pairs of texts and by tokens, of a task with one answer for each."""
+    """Signatures for texts, text pairs and tokens of a task with one answer per row."""
 
     @abc.abstractmethod
     def answer(self, inputs: Tensors) -> Tensors:
-        """The answers to B rows of the model's inputs, by the names of the outputs."""
+        """The answers to B rows of the model's inputs, by output name."""
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
@@ -179,8 +179,8 @@ class TextModule(ModelModule):
 
 
 class TokensModule(tf.Module):
-    """The signature by tokens of a ModelModule, alone: a graph without TensorFlow Text's
-    operations.
+    """Only the signature `tokens` of a ModelModule: a graph without operations of TensorFlow
+    Text.
     """
 
     def __init__(self, module: Any) -> None:
@@ -188,7 +188,7 @@ class TokensModule(tf.Module):
         self.serve_tokens = module.signatures()["tokens"]
         self.model_variables = module.model_variables
         self.files = module.files
-        self._module = lambda: module  # Its function needs it; an attribute would be saved, too.
+        self._module = lambda: module  # Kept alive for its function, but hidden from saving.
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
@@ -196,7 +196,7 @@ class TokensModule(tf.Module):
 
 
 def tokens_alone(module: Any, probes: Sequence[Probe]) -> tuple[TokensModule, list[Probe]]:
-    """A TokensModule of a module, and the probes that ask by tokens."""
+    """A TokensModule of a module, and the probes for its signature."""
     asked = [probe for probe in probes if probe.signature == "tokens"]
     default = [dataclasses.replace(probe, signature=DEFAULT_SIGNATURE) for probe in asked]
     return TokensModule(module), [*default, *asked]

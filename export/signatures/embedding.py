@@ -1,4 +1,4 @@
-"""Embeddings: a text -> vectors of length 1; two texts -> how similar they are.
+"""Embeddings: a text -> vectors of length 1; two texts -> their similarity.
 
 Shapes: B batch, S sequence, H hidden.
 """
@@ -25,11 +25,11 @@ from export.signatures.common import (
     named,
 )
 
-_SHORTEST = 1e-12  # A vector of zeros stays one.
+_SHORTEST = 1e-12  # Smallest divisor, so that a zero vector stays zero.
 
 
 class EmbeddingModule(TextModule):
-    """Texts or tokens -> two vectors; two texts -> the cosines between theirs."""
+    """Texts or tokens -> two vectors; two texts -> the cosines between their vectors."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         super().__init__(as_sentence_encoder(loaded))
@@ -49,7 +49,7 @@ class EmbeddingModule(TextModule):
         """
         text_a, text_b = same_rows(text_a=text_a, text_b=text_b)
         first, second = (self.answer(self.text_encoder(text)) for text in (text_a, text_b))
-        # The vectors have length 1, so that the sum of products is the cosine.
+        # The vectors have length 1, so the dot product is the cosine.
         return {
             "similarity": tf.reduce_sum(first["embedding"] * second["embedding"], axis=1),
             "pooled_similarity": tf.reduce_sum(first["pooled"] * second["pooled"], axis=1),
@@ -71,7 +71,7 @@ def _normalized(vectors: tf.Tensor) -> tf.Tensor:
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The vectors of Keras, and their cosines, for all signatures of EmbeddingModule."""
+    """The expected vectors and cosines from Keras, for all signatures of EmbeddingModule."""
     model = as_sentence_encoder(loaded).model
 
     def vectors(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -94,7 +94,7 @@ def expected(loaded: LoadedModel) -> Expected:
 
 
 def as_sentence_encoder(loaded: LoadedModel) -> LoadedModel:
-    """The same folder with an AlbertSentenceEncoder around its encoder, whatever its model is."""
+    """The same folder, with an AlbertSentenceEncoder around its encoder as the model."""
     if isinstance(loaded.model, AlbertSentenceEncoder):
         return loaded
     encoder = loaded.encoder

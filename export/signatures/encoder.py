@@ -1,7 +1,7 @@
-"""The encoder as a TF-Hub reusable SavedModel, to train further.
+"""The encoder as a TF-Hub reusable SavedModel, for further training.
 
-It follows TF-Hub's common API for text ("Transformer encoders"), in core operations only: loading
-it needs no tensorflow_text.
+It follows TF-Hub's common API for text ("Transformer encoders") and uses only core operations, so
+loading it does not need tensorflow_text.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from albert_tf.models.heads import MaskedLMHead
 
 
-# A tf.train.Checkpoint, because the API wants attributes named `variables` and
-# `trainable_variables`, which tf.Module owns.
+# A tf.train.Checkpoint, because the API requires attributes named `variables` and
+# `trainable_variables`, which are properties of tf.Module.
 class EncoderModule(tf.train.Checkpoint):
     """`encoder(inputs, training)`: dict of three int32 [B, S] -> dict of float32 tensors.
 
-    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (pooled_output
-    once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout acts
-    only with True. A model with a masked-word head also has `encoder.mlm(inputs, training)`: the
-    further input `masked_lm_positions` int32 [B, P], the further output `mlm_logits` [B, P, V]; its
-    variables are the encoder's and the head's. The vocabulary is the asset `sp_model_file`, or that
-    of WordPiece `vocab_file`, with the variable `do_lower_case`.
+    The result has `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (the same as
+    pooled_output) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout
+    is applied only if True. A model with a masked-LM head also has `encoder.mlm(inputs, training)`,
+    with the additional input `masked_lm_positions` int32 [B, P] and output `mlm_logits` [B, P, V];
+    its variables are those of encoder and head. The vocabulary is the asset `sp_model_file`, or for
+    WordPiece the asset `vocab_file`, with the variable `do_lower_case`.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -47,7 +47,7 @@ class EncoderModule(tf.train.Checkpoint):
         encoder = loaded.encoder
         _name_variables(self, encoder)
         self.files = [tf.saved_model.Asset(path) for path in loaded.files()]
-        # For notebooks from before there were preprocessors, which read a vocabulary of the module.
+        # For notebooks older than TF-Hub's preprocessors, which read the module's vocabulary.
         vocabulary = tf.saved_model.Asset(loaded.vocabulary.vocab_file)
         if isinstance(loaded.vocabulary, WordPieceTokenizer):
             self.vocab_file = vocabulary
@@ -55,7 +55,7 @@ class EncoderModule(tf.train.Checkpoint):
         else:
             self.sp_model_file = vocabulary
 
-        # A closure, because an attribute would make Keras save its own traces of the encoder too.
+        # A closure: as an attribute, Keras would also save its own traces of the encoder.
         @graph_function
         def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
             outputs = encoder({spec.name: inputs[spec.name] for spec in TOKENS}, training=training)
@@ -67,7 +67,7 @@ class EncoderModule(tf.train.Checkpoint):
             outputs = call(tokens, training=False)
             return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 
-        # Only what was traced is saved, and users may call it with either.
+        # Only traced functions are saved, and users may call either variant.
         for training in (False, True):
             call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
         self.__call__ = call
@@ -81,7 +81,7 @@ class EncoderModule(tf.train.Checkpoint):
 
 
 def _name_variables(module: tf.train.Checkpoint, *layers: Any) -> None:
-    """Gives an object the attributes by which TF-Hub finds what to train."""
+    """Sets the attributes in which TF-Hub looks for trainable variables."""
     module.variables = [each for layer in layers for each in layer.variables]
     module.trainable_variables = [each for layer in layers for each in layer.trainable_variables]
     module.regularization_losses = []
@@ -92,7 +92,7 @@ def _masked_lm(
     head: MaskedLMHead,
     encode: tf.types.experimental.GenericFunction,
 ) -> tf.train.Checkpoint:
-    """The object `mlm` of TF-Hub's encoders, see EncoderModule; `encode` is the encoder's call."""
+    """The `mlm` object of TF-Hub's encoders, see EncoderModule; `encode` calls the encoder."""
     module = tf.train.Checkpoint()
     _name_variables(module, encoder, head)
 
@@ -112,7 +112,7 @@ def _masked_lm(
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The encoder's outputs in Keras, for both names of the one signature."""
+    """The expected encoder outputs from Keras, for both names of the one signature."""
     tokens = encode_batch(loaded.vocabulary, TEXTS, loaded.max_seq_length, PAIRS)
     outputs = outputs_of(loaded.encoder, tokens)
     served = {name: outputs[name] for name in ("sequence_output", "pooled_output")}

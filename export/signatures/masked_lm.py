@@ -31,8 +31,8 @@ _BEST_PIECES = {
     "top_probabilities": tf.TensorSpec([None, None, None], tf.float32),
     "top_ids": tf.TensorSpec([None, None, None], tf.int32),
 }
-# Each has as many logits as there are pieces: positions of a request by tokens, and masks, with
-# those that fill up rows, that are computed at a time.
+# Limits, because each position has V logits: the positions in a request to `tokens`, and the masks
+# (including padding of rows) that are computed at a time.
 MOST_POSITIONS, MASKS_AT_A_TIME = 1024, 512
 MASKED_TEXTS = (
     "A function that [MASK] the largest of two [MASK].",
@@ -56,15 +56,15 @@ class MaskedLMModule(ModelModule):
         int32, top_probabilities float32 [B, M, K], best first; positions int32 [B, M] of the masks
         among the tokens; num_masks int32 [B].
 
-        Rows with fewer than M masks are filled with "", -1, 0 and -1. A mask beyond the longest
-        sequence is cut off and not counted.
+        Rows with fewer than M masks are padded with "", -1, 0 and -1. Masks beyond the longest
+        sequence are truncated and not counted.
         """
         inputs = self.text_encoder(*same_rows(text=text))
         positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
         real = positions >= 0  # [B, M]
-        # Fillers point at [CLS]; their answers are overwritten below.
+        # Padding points at [CLS]; its answers are overwritten below.
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)
-        # Each mask takes V logits, so with many masks in a row, fewer rows are computed at a time.
+        # Each mask needs V logits, so with many masks per row, fewer rows are computed at a time.
         rows = tf.maximum(MASKS_AT_A_TIME // tf.maximum(tf.shape(positions)[1], 1), 1)
         best = in_slices(self._best_pieces, inputs, _BEST_PIECES, rows)
         ids, real_ids = best["top_ids"], real[:, :, None]
@@ -93,7 +93,7 @@ class MaskedLMModule(ModelModule):
         """Three int32 [B, S] and positions int32 [B, P], each from 0 to S - 1 -> masked_lm_logits
         float32 [B, P, V]; sentence_order_logits float32 [B, 2].
         """
-        # A position beyond its row would be answered from the next one.
+        # A position beyond the end of its row would read from the next row.
         is_place = (masked_lm_positions >= 0) & (masked_lm_positions < tf.shape(input_word_ids)[1])
         has_rows = tf.shape(masked_lm_positions)[0] == tf.shape(input_word_ids)[0]
         few = required(
@@ -115,7 +115,7 @@ class MaskedLMModule(ModelModule):
 
 
 def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
-    """int32 [B, S] -> int32 [B, M], positions of `mask_id` in each row, filled up with -1.
+    """int32 [B, S] -> int32 [B, M], positions of `mask_id` in each row, padded with -1.
 
     [[7, 4, 4], [4, 8, 9]], mask_id 4 -> [[1, 2], [0, -1]].
     """
@@ -127,7 +127,7 @@ def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The answers of Keras to both signatures; pieces only if no mask has two that are close."""
+    """The expected answers, from Keras, to both signatures; pieces only if no scores are close."""
     vocabulary = loaded.vocabulary
     tokens = encode_masked_batch(vocabulary, MASKED_TEXTS, loaded.max_seq_length)
     positions = mask_positions(tf.constant(tokens["input_word_ids"]), vocabulary.mask_id).numpy()
@@ -135,7 +135,7 @@ def expected(loaded: LoadedModel) -> Expected:
     outputs = outputs_of(loaded.model, tokens)
     logits = outputs["masked_lm_logits"]
     probabilities = tf.nn.softmax(logits).numpy()  # [B, M, V]
-    ids = np.argsort(-probabilities, axis=-1)[..., : TOP_K + 1]  # And the best that is not shown.
+    ids = np.argsort(-probabilities, axis=-1)[..., : TOP_K + 1]  # One more, to detect near ties.
     best = np.take_along_axis(probabilities, ids, axis=-1)
     is_mask = positions >= 0
     text_answer = {
@@ -157,6 +157,6 @@ def expected(loaded: LoadedModel) -> Expected:
 
 
 def piece_names(vocabulary: Tokenizer, vocab_size: int) -> tuple[str, ...]:
-    """The pieces by id; "" for those beyond the vocabulary, which a model may have to make its own
-    one divisible."""
+    """The pieces by id; "" for ids beyond the vocabulary, with which a model may pad its embeddings
+    to a divisible number."""
     return (*vocabulary.pieces, *[""] * (vocab_size - vocabulary.vocab_size))

@@ -31,14 +31,14 @@ from export.signatures.common import (
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
 MOST_FILLED_BYTES = 8 << 20
-MOST_SEQUENCES = 4096  # In a request; each is an option.
+MOST_SEQUENCES = 4096  # In a request; each option is a sequence.
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
 _CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
 
 
 class MultipleChoiceModule(ModelModule):
-    """A context, a question and options -> the option that fits, and probabilities."""
+    """A context, a question and options -> the best option, and probabilities."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         super().__init__(loaded)
@@ -47,10 +47,10 @@ class MultipleChoiceModule(ModelModule):
     @graph_function(input_signature=[named("context"), named("question"), _OPTIONS])
     def serve_text(self, context: tf.Tensor, question: tf.Tensor, options: tf.Tensor) -> Tensors:
         """The option that answers a question about a context, or fills the blank "_" in it: string
-        [B] twice and [B, C] -> choice int32 [B], its number from 0; option string [B], its text;
+        [B] twice and [B, C] -> choice int32 [B], its index from 0; option string [B], its text;
         probabilities float32 [B, C].
 
-        Rows with fewer options are filled up with "", which is never chosen.
+        Rows with fewer options are padded with "", which is never chosen.
         """
         num_choices = tf.shape(options)[1]
         context, question, options = same_rows(context=context, question=question, options=options)
@@ -70,16 +70,16 @@ class MultipleChoiceModule(ModelModule):
         last = self.text_encoder.tokenize(answered)
         lengths = last.row_lengths()
         kept = tf.minimum(lengths, self._max_qa_length)
-        last = keep(last, lengths - kept, lengths)  # The end, where the option is.
+        last = keep(last, lengths - kept, lengths)  # Keep the end, which has the option.
         rows = tf.repeat(tf.range(tf.size(context)), num_choices)
         first = self.text_encoder.tokenize(context)
         longest = self.text_encoder.max_seq_length
-        first = keep(first, 0, tf.minimum(first.row_lengths(), longest))  # Before it is repeated.
+        first = keep(first, 0, tf.minimum(first.row_lengths(), longest))  # Before repeating it.
         first = tf.gather(first, rows)
         room = self.text_encoder.max_seq_length - SPECIAL_PIECES_OF_PAIR - kept
         first = keep(first, 0, tf.minimum(first.row_lengths(), room))
         packed = self.text_encoder.pack(first, last)
-        # To the model each is the only option: so rows may be taken a few at a time.
+        # Each option is passed to the model as the only one, so rows can be computed in slices.
         logits = in_slices(
             lambda inputs: {"logits": self.forward(inputs)},
             {name: each[:, None] for name, each in packed.items()},
@@ -106,7 +106,7 @@ class MultipleChoiceModule(ModelModule):
 
 
 def longest_answer(loaded: LoadedModel) -> int:
-    """The most pieces of question and option together: as in training, with room for a context."""
+    """The most pieces of question plus option: as in training, but leaving room for a context."""
     most = loaded.metadata.get("max_qa_length") or MAX_QA_LENGTH
     return min(most, loaded.max_seq_length - SPECIAL_PIECES_OF_PAIR - 1)
 

@@ -32,16 +32,16 @@ _MOST_SEGMENTS = 4
 class PreprocessorModule(tf.train.Checkpoint):
     """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, max_seq_length].
 
-    Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
-    `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
-    each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a, b, ...],
-    seq_length=max_seq_length)`, one to four segments -> the encoder's inputs.
+    Callable sub-objects: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
+    `tokenize_with_offsets(text)` -> the same, and int64 RaggedTensors with the byte offsets at
+    which each token begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a, b,
+    ...], seq_length=max_seq_length)`, one to four segments -> the encoder's inputs.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
         super().__init__()
         self.text_encoder = text = loaded.text_encoder()
-        # The hub API reads these; a preprocessor has nothing to train.
+        # The TF-Hub API reads these attributes; a preprocessor has nothing to train.
         self.variables: list[tf.Variable] = []
         self.trainable_variables: list[tf.Variable] = []
         self.regularization_losses: list[tf.Tensor] = []
@@ -82,7 +82,7 @@ def _tokenize(encoder: TextEncoder, text: tf.Tensor) -> tf.RaggedTensor:
 
 
 def _with_rows_of(text: tf.Tensor, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Tokens [B, (tokens)] whose static B is that of the texts, see `pad_to_length`."""
+    """Tokens [B, (tokens)] with the static B of the texts, see `pad_to_length`."""
     splits = tf.reshape(tokens.row_splits, [tf.shape(text)[0] + 1])
     return tf.RaggedTensor.from_row_splits(tokens.flat_values, splits, validate=False)
 
@@ -90,13 +90,13 @@ def _with_rows_of(text: tf.Tensor, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
 def tokenize_with_offsets(
     encoder: TextEncoder, text: tf.Tensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """string [B] -> tokens int32, starts and limits int64 [B, (tokens)], in bytes of the text."""
+    """string [B] -> tokens int32, starts and limits int64 [B, (tokens)], as byte offsets."""
     characters = Characters(text)
     ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
     ids = _with_rows_of(text, ids)
     rows = ids.value_rowids()
     starts = firsts.flat_values
-    # The end of a word mark that stands for no character is before its start.
+    # A word mark that stands for no character ends before its start.
     limits = tf.maximum(lasts.flat_values + 1, starts)
     starts, limits = (
         ids.with_values(tf.cast(characters.bytes_at(rows, each), tf.int64))
@@ -106,14 +106,14 @@ def tokenize_with_offsets(
 
 
 def _callable(function: tf.types.experimental.GenericFunction) -> tf.train.Checkpoint:
-    """A method of the hub API: an object of its own, which can be called after loading."""
+    """A method of the TF-Hub API: a separate object that can be called after loading."""
     holder = tf.train.Checkpoint()
     holder.__call__ = function
     return holder
 
 
 def _special_tokens(vocabulary: Tokenizer) -> dict[str, tf.Tensor]:
-    """Ids and size of a vocabulary by TF-Hub's names, int32 []."""
+    """Special ids and size of a vocabulary by TF-Hub's names, int32 []."""
     numbers = {
         "vocab_size": vocabulary.vocab_size,
         "start_of_sequence_id": vocabulary.cls_id,
@@ -125,7 +125,7 @@ def _special_tokens(vocabulary: Tokenizer) -> dict[str, tf.Tensor]:
 
 
 def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
-    """bert_pack_inputs, traced for one to four segments, and one or two whose words are apart."""
+    """bert_pack_inputs, traced for one to four segments, and for one or two split into words."""
 
     @graph_function
     def bert_pack_inputs(
@@ -135,7 +135,7 @@ def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
         packed = text.pack(*tokens, max_seq_length=seq_length)
         return pad_to_length(packed, segments[0].nrows(tf.int32), seq_length, text.pad_id)
 
-    for ragged_rank, most in ((1, _MOST_SEGMENTS), (2, 2)):  # Only what was traced is saved.
+    for ragged_rank, most in ((1, _MOST_SEGMENTS), (2, 2)):  # Only traced functions are saved.
         segment = tf.RaggedTensorSpec([None] * (ragged_rank + 1), tf.int32)
         for count in range(1, most + 1):
             bert_pack_inputs.get_concrete_function(
@@ -147,12 +147,12 @@ def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
 def pad_to_length(
     inputs: dict[str, tf.Tensor], rows: tf.Tensor, length: int | tf.Tensor, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    """int32 [B, S] -> int32 [B, length], the word ids with `pad_id`, mask and types with 0; `rows`
+    """int32 [B, S] -> int32 [B, length]: pads word ids with `pad_id`, mask and types with 0. `rows`
     is B.
     """
     padded = {}
-    # Of a shape made of B and length, TensorFlow finds in a loaded function, too, what its caller
-    # knows of both: TPUs need static shapes.
+    # With a shape built from B and length, TensorFlow can infer static values that a caller knows,
+    # even in a loaded function: TPUs need static shapes.
     shape = tf.stack([rows, length])
     for name, value in inputs.items():
         filler = pad_id if name == "input_word_ids" else 0
@@ -163,7 +163,7 @@ def pad_to_length(
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The Python tokenizer's ids, padded to the full length."""
+    """The expected ids, from the Python tokenizer, padded to the full length."""
     vocabulary = loaded.vocabulary
     inputs = encode_texts(text_split(TEXTS).examples, vocabulary, loaded.max_seq_length).inputs()
     is_real = inputs["input_mask"] > 0

@@ -1,7 +1,7 @@
 """Question answering: a question and a context of any length -> parts of the context.
 
-Windows with a stride, the window in which a piece counts, and the n best answers are in the graph
-(`export.graphs`), equal to those of fine-tuning. Offsets are places in the user's own text.
+The graph (`export.graphs`) computes windows with a stride, the window in which a piece counts, and
+the n best answers exactly as fine-tuning does. Offsets are positions in the user's original text.
 Shapes: B batch, S sequence, N best answers.
 """
 
@@ -41,8 +41,8 @@ from export.signatures.common import (
     tokens_spec,
 )
 
-N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
-MOST_WINDOWS = 512  # Of a request: more would take minutes.
+N_BEST = 5  # Answers to return; probabilities are over the 20 that fine-tuning keeps.
+MOST_WINDOWS = 512  # Per request: more would take minutes.
 _ANSWERS = AnswerSettings()
 _TOO_LONG = (
     f"the contexts make more than {MOST_WINDOWS} windows: send fewer questions at once, or shorter "
@@ -70,7 +70,7 @@ class QuestionAnsweringModule(ModelModule):
         self._windows, self._threshold = settings_of(loaded)
         model = loaded.model
         self._is_v2 = isinstance(model, AlbertSpanLabelerV2)
-        # A beam takes this many positions, and cannot choose them from fewer.
+        # The beam search selects this many positions, so a sequence must have as many.
         self._shortest = max(model.span.start_n_top, model.span.end_n_top) if self._is_v2 else 1
         if self._is_v2:
             specs = [*TOKENS, tokens_spec("impossible_positions")]
@@ -80,13 +80,13 @@ class QuestionAnsweringModule(ModelModule):
 
     @graph_function(input_signature=[named("question"), named("context")])
     def serve_text(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
-        """string [B] twice -> answers, best first, with their places in the context: answer string,
+        """string [B] twice -> answers, best first, with positions in the context: answer string,
         score float32 (its probability), start, end, byte_start, byte_end int32, all [B]; answers
-        string, probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, N], filled
-        with "", 0 and -1; num_answers int32 [B]. Ends are excluded.
+        string, probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, N], padded
+        with "", 0 and -1; num_answers int32 [B]. Ends are exclusive.
 
-        Version 2.0 also has null_score and, if the model has one, threshold float32 [B]: above it
-        the answer is "" from -1 to -1, and `answers` are those there would be.
+        Version 2.0 also has null_score and, if the model has one, threshold float32 [B]. If the
+        score exceeds it, the answer is "" from -1 to -1; `answers` still has the best spans.
         """
         question, context = same_rows(question=question, context=context)
         characters = Characters(context)
@@ -130,7 +130,7 @@ class QuestionAnsweringModule(ModelModule):
         impossible_positions: tf.Tensor,
     ) -> Tensors:
         """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]. Padding is never
-        an answer, whatever impossible_positions say of it.
+        an answer, regardless of impossible_positions.
         """
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids, self._shortest)
         impossible = required(
@@ -146,7 +146,7 @@ class QuestionAnsweringModule(ModelModule):
 
 
 def _columns(found: Answers) -> Tensors:
-    """The best answer [B] and the N best [B, N], by the names of the outputs."""
+    """The best answer [B] and the N best answers [B, N], by output name."""
 
     def filled(values: tf.RaggedTensor, filler: Any) -> tf.Tensor:
         return values[:, :N_BEST].to_tensor(default_value=filler, shape=[None, N_BEST])
@@ -163,11 +163,11 @@ def _columns(found: Answers) -> Tensors:
 
 
 def _with_null(answer: Tensors, null_score: tf.Tensor, threshold: float | None) -> Tensors:
-    """Answers of version 2.0: none where the null score is above the threshold."""
+    """Answers of version 2.0: no answer if the null score is above the threshold."""
     answer = {**answer, "null_score": null_score}
     if threshold is None:
         return answer
-    # Compared in float32, the threshold would be rounded; fine-tuning compares in float64.
+    # In float64, as in fine-tuning: float32 would round the threshold.
     is_answered = tf.cast(null_score, tf.float64) <= threshold
     answer["answer"] = tf.where(is_answered, answer["answer"], "")
     for name in ("start", "end", "byte_start", "byte_end"):
@@ -176,8 +176,8 @@ def _with_null(answer: Tensors, null_score: tf.Tensor, threshold: float | None) 
 
 
 def settings_of(loaded: LoadedModel) -> tuple[WindowSettings, float | None]:
-    """The sizes of windows, as in training, and the threshold of version 2.0: a question is
-    answered if its null score is at most this; None: every question is.
+    """The window settings of training, and the threshold of version 2.0: a question is answered if
+    its null score is at most this; None: always.
     """
     defaults = WindowSettings()
     metadata = loaded.metadata
@@ -188,7 +188,7 @@ def settings_of(loaded: LoadedModel) -> tuple[WindowSettings, float | None]:
             f"--max_seq_length={loaded.max_seq_length} has no room for a context after a question "
             f"of {longest_question} pieces, as in training. Use at least {longest_question + 4}."
         )
-    # The windows of a shorter sequence overlap, too.
+    # Windows must still overlap if the export has shorter sequences.
     stride = min(metadata.get("doc_stride", defaults.doc_stride), room)
     windows = WindowSettings(loaded.max_seq_length, stride, longest_question)
     return windows, metadata.get("metrics", {}).get(THRESHOLD)

@@ -1,4 +1,4 @@
-"""Expected answers of question answering: fine-tuning's, without what rounding may decide."""
+"""Expected answers of question answering: those of fine-tuning, unless rounding could decide."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _QUESTIONS = (
     "",
     "?",
 )
-_ROUNDING = 2e-5  # Log probabilities of two graphs, each off by what an export may be.
-# No two windows of it are alike: the places of answers in it are decided.
+_ROUNDING = 2e-5  # Largest difference of log probabilities between two graphs by rounding.
+# Random, so that no two windows are alike and every answer has a definite position.
 _LONG_CONTEXT = " ".join(random.Random(0).choices(TEXTS[0].split(), k=400))
 
 
@@ -67,10 +67,10 @@ def expected(loaded: LoadedModel) -> Expected:
 
 
 def decided_beams(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The outputs of a SQuAD 2.0 model without those that rounding may put in another order.
+    """The outputs of a SQuAD 2.0 model without those whose order rounding may change.
 
-    A beam is in the order of its scores, and ends follow their starts: close scores of starts leave
-    starts, close scores of ends leave ends undecided.
+    Beams are sorted by score, and ends belong to their starts. So close start scores make the order
+    of starts uncertain, and close end scores that of ends.
     """
     starts = outputs["start_top_log_probs"]  # [B, K]
     ends = outputs["end_top_log_probs"].reshape(*starts.shape, -1)  # [B, K, J]
@@ -83,7 +83,7 @@ def decided_beams(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _has_close(log_probs: np.ndarray) -> bool:
-    """Whether two neighbors in a descending row could change places; impossible ones do not."""
+    """Whether rounding could swap two neighbors in a descending row; ignores impossible ones."""
     is_possible = log_probs[..., 1:] > NO_CANDIDATE_SCORE
     return bool((-np.diff(log_probs)[is_possible] < _ROUNDING).any())
 
@@ -91,13 +91,13 @@ def _has_close(log_probs: np.ndarray) -> bool:
 def _by_text(
     best: Mapping[str, Sequence[ScoredAnswer]], texts: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """The answers of fine-tuning by the names of outputs; texts only if no two scores are close."""
+    """The answers of fine-tuning by output name; texts only if no two scores are close."""
     probabilities = np.zeros([len(best), N_BEST], np.float32)
     answers = np.full(probabilities.shape, b"", dtype=object)
     num_answers = np.zeros([len(best)], np.int32)
     has_ties = False
     for row, found in enumerate(best.values()):
-        # One more than is served: the last of them and the next may be close.
+        # One more than is returned, because the last one and the next may be close.
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
         has_ties |= bool((np.abs(np.diff(scores)) < finetuned.TIE).any())
         for column, each in enumerate(found[:N_BEST]):
@@ -106,7 +106,7 @@ def _by_text(
                 probabilities[row, column] = each.probability
                 num_answers[row] += 1
     outputs = {"probabilities": probabilities, "num_answers": num_answers}
-    if not has_ties:  # Answers whose scores differ by rounding may come in either order.
+    if not has_ties:  # Answers with nearly equal scores may come in either order.
         outputs |= {"answers": answers, "answer": text_array(texts)}
     return outputs
 
@@ -114,10 +114,10 @@ def _by_text(
 def _places_of_answers(
     windows: Windows, candidates: Candidates, found: Predictions
 ) -> dict[str, np.ndarray]:
-    """The places of the answers of fine-tuning; {} if one of them is not decided.
+    """The positions of the answers of fine-tuning; {} if one of them is uncertain.
 
-    If a text stands at several places, the one with the highest score counts; if two scores are
-    close, neither is wrong. An answer of nothing but white space has no certain place.
+    If a text occurs at several positions, the one with the highest score counts; if two scores are
+    close, either is correct. The position of an answer of only white space is uncertain.
     """
     contexts: list[str] = []
     spans: list[list[tuple[int, int]]] = []
@@ -141,7 +141,7 @@ def _places_of_answers(
 def _scores_of_spans(
     windows: Windows, candidates: Candidates, question: int
 ) -> dict[tuple[int, int], float]:
-    """The highest score of each span of characters that can be the answer to a question."""
+    """The highest score of each character span that can answer a question."""
     scores: dict[tuple[int, int], float] = {}
     for number in np.flatnonzero(windows.question_numbers[candidates.windows] == question):
         window, first, last, *both = (column[number] for column in candidates)

@@ -1,4 +1,4 @@
-"""Replaced tokens: a text -> for each piece the probability of being out of place.
+"""Replaced tokens: a text -> for each piece, the probability that it was replaced.
 
 Shapes: B batch, S sequence, P pieces.
 """
@@ -29,7 +29,7 @@ from export.signatures.common import (
 
 
 class ReplacedTokensModule(ModelModule):
-    """Texts or tokens -> how likely each piece is not the original one."""
+    """Texts or tokens -> the probability that each piece is not the original one."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         super().__init__(loaded)
@@ -37,12 +37,12 @@ class ReplacedTokensModule(ModelModule):
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
-        """string [B] -> the pieces of each text, with probabilities and places: pieces string,
-        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, P], filled with "", 0
+        """string [B] -> the pieces of each text, with probabilities and positions: pieces string,
+        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, P], padded with "", 0
         and -1; num_pieces int32 [B].
 
-        Ends are excluded; a word mark alone is empty. Pieces beyond the longest sequence are left
-        out.
+        Ends are exclusive; a lone word mark has an empty span. Pieces beyond the longest sequence
+        are left out.
         """
         characters = Characters(*same_rows(text=text))
         aligned = align_graph(self.text_encoder.tokenizer, characters)
@@ -84,7 +84,7 @@ class ReplacedTokensModule(ModelModule):
 
 
 def piece_spans(vocabulary: Tokenizer, text: str) -> list[tuple[int, int]]:
-    """The characters of each piece of a text without the white space around them, the end excluded:
+    """The character span of each piece, without surrounding white space, the end exclusive:
     "the cat" as "▁the", "▁cat" -> (0, 3), (4, 7)."""
     spans = []
     pieces = align(vocabulary, text)
@@ -99,7 +99,7 @@ def piece_spans(vocabulary: Tokenizer, text: str) -> list[tuple[int, int]]:
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The probabilities of Keras, with pieces and places of the Python tokenizer."""
+    """The expected probabilities from Keras, with pieces and positions of the Python tokenizer."""
     vocabulary = loaded.vocabulary
     tokens = encode_batch(vocabulary, TEXTS, loaded.max_seq_length)
     logits = outputs_of(loaded.model, tokens)["replaced_logits"]

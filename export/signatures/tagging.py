@@ -1,4 +1,4 @@
-"""Tagging: a text -> a label for each word, with its place.
+"""Tagging: a text -> a label for each word, with its position.
 
 Shapes: B batch, S sequence, W words, C classes.
 """
@@ -28,7 +28,7 @@ from export.signatures.common import (
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
-MOST_WORDS = 1 << 20  # In a batch, including those that fill up its rows.
+MOST_WORDS = 1 << 20  # In a batch, including the padding of its rows.
 _TOO_MANY_WORDS = (
     f"rows times the most words in one of them are at most {MOST_WORDS}: send long texts one by one"
 )
@@ -45,14 +45,14 @@ class TaggingModule(ModelModule):
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
-        """string [B] -> a label for each word, which white space separates: words, labels string,
-        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, W], filled with "",
-        "", 0 and -1; num_words int32 [B]. Ends are excluded.
+        """string [B] -> a label for each word, split at white space: words, labels string,
+        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, W], padded with "",
+        "", 0 and -1; num_words int32 [B]. Ends are exclusive.
         """
         characters = Characters(*same_rows(text=text))
         words = characters.words()
         rows = words.starts.value_rowids()
-        # Rows are filled up: a text of many words makes the rows of all other texts as long.
+        # Rows are padded: one text with many words makes all other rows as long.
         is_small = words.texts.nrows() * words.texts.bounding_shape(axis=1) <= MOST_WORDS
         texts, starts, ends = (
             required(each.flat_values, is_small, _TOO_MANY_WORDS)
@@ -76,7 +76,7 @@ class TaggingModule(ModelModule):
 
     @graph_function(input_signature=[_WORDS])
     def serve_words(self, words: tf.Tensor) -> Tensors:
-        """string [B, W], filled up with "" -> labels string, probabilities float32 [B, W]."""
+        """string [B, W], padded with "" -> labels string, probabilities float32 [B, W]."""
         (words,) = same_rows(words=words)
         ragged = tf.RaggedTensor.from_tensor(words, padding="")
         return {
@@ -93,12 +93,12 @@ class TaggingModule(ModelModule):
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def _tag(self, words: tf.RaggedTensor) -> dict[str, tf.RaggedTensor]:
-        """Labels and probabilities of words [B, (words)], as fine-tuning has them: the first piece
-        of a word decides; words beyond the longest sequence are O, with the probability 0.
+        """Labels and probabilities of words [B, (words)], as in fine-tuning: the first piece of a
+        word decides; words beyond the longest sequence get the label O with probability 0.
         """
         tokens = self.text_encoder.tokenize(words.flat_values)  # [words, (pieces)]
-        # A word that becomes no piece, such as a control character, is the unknown piece, as in
-        # training, so that every word has a place.
+        # A word without pieces, such as a control character, becomes the unknown piece, as in
+        # training, so that every word has a position.
         unknown = tf.cast(tokens.row_lengths() == 0, tf.int64)
         filler = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.reduce_sum(unknown)], self._unknown_id), unknown, validate=False
@@ -109,11 +109,11 @@ class TaggingModule(ModelModule):
         )  # [B, S, C]
         rows = words.value_rowids()
         before = tf.cumsum(tokens.row_lengths(), exclusive=True)
-        # The 0 is for texts without words at the end of the batch: they begin after all words.
+        # The 0 is for texts without words at the end of the batch, which start after all words.
         firsts = tf.gather(tf.concat([before, [0]], axis=0), words.row_starts())
         places = before - tf.gather(firsts, rows) + 1  # After [CLS].
         fits = places < self.text_encoder.max_seq_length - 1
-        at = tf.stack([rows, tf.where(fits, places, 0)], axis=1)  # The rest is overwritten below.
+        at = tf.stack([rows, tf.where(fits, places, 0)], axis=1)  # 0s are overwritten below.
         probabilities = tf.nn.softmax(tf.gather_nd(logits, at))  # [words, C]
         best = tf.gather(tf.constant(self._labels), tf.argmax(probabilities, axis=1))
         highest = tf.reduce_max(probabilities, axis=1)

@@ -1,7 +1,7 @@
-"""A page on which people try the models of a server; see index.html, style.css and app.js here.
+"""A web page for trying the models of a server; see index.html, style.css and app.js here.
 
-The page asks the REST API as any client does. Two paths are its own: which models there are, and
-the pieces of a text.
+The page uses the REST API like any client. It has two additional paths: the list of models, and the
+pieces of a text.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from export.server.rest import json_body
 from export.server.servable import Servable
 
 _FOLDER = Path(__file__).parent
-_MAX_PIECES = 2048  # More do not help a reader.
-# By what is loaded, not by path: a version's folder may be made again. Weak, or a version that is
-# no longer served would stay in memory.
+_MAX_PIECES = 2048  # More would not help a reader.
+# Keyed by the loaded object, not by path, since a version's folder may be replaced. Weak, so that
+# versions can be unloaded.
 _TOKENIZERS: weakref.WeakKeyDictionary[Servable, Tokenizer | None] = weakref.WeakKeyDictionary()
-# The page loads nothing from elsewhere and runs no code but its own.
+# The page loads nothing from other servers and runs only its own code.
 _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
 
 
@@ -62,7 +62,7 @@ def add_playground(app: Flask, store: ModelStore) -> None:
 
 
 def _described(servable: Servable) -> dict[str, Any]:
-    """A model as the page needs it: name, version, inputs and outputs of each signature."""
+    """The description of a model for the page: name, version, inputs and outputs by signature."""
     return {
         "name": servable.name,
         "version": servable.version,
@@ -74,7 +74,7 @@ def _described(servable: Servable) -> dict[str, Any]:
 
 
 def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
-    """The pieces of a text with their ids; none for a model that brought no vocabulary.
+    """The pieces of a text with their ids; none if the export has no vocabulary.
 
     "a cat" -> [{"piece": "▁a", "id": 21}, {"piece": "▁cat", "id": 2008}].
     """
@@ -90,7 +90,7 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
 
 
 def _tokenizer(path: str) -> Tokenizer | None:
-    """The tokenizer that an export carries among its assets."""
+    """The tokenizer among the assets of an export; None if there is none."""
     for name in (vocabulary.SENTENCEPIECE, vocabulary.WORDPIECE):
         file = os.path.join(path, "assets", name)
         if tf.io.gfile.exists(file):

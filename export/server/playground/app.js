@@ -7,7 +7,7 @@ const state = { models: [], model: null, task: null, example: 0 };
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children); // Strings become text: nothing of an answer is read as HTML.
+  made.append(...children); // Strings become text nodes: answers are never parsed as HTML.
   return made;
 }
 
@@ -42,7 +42,7 @@ const CLASSIFY = {
   show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
 };
 
-// A task: which models it is for, its fields with examples, its request, and how answers look.
+// A task: the models that it fits, its fields with examples, its request, and how to show answers.
 const TASKS = [
   {
     fits: (m) => has(m, "outputs", "top_pieces"),
@@ -119,7 +119,7 @@ const TASKS = [
       });
       return [element("p", { class: "text" }, ...marks.flatMap((mark, k) =>
         [slice(k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]),
-        slice(row.ends.reduce((last, end) => Math.max(last, end), 0)))]; // What is longer than the model reads.
+        slice(row.ends.reduce((last, end) => Math.max(last, end), 0)))]; // Text beyond the model's length.
     },
   },
   {
@@ -162,7 +162,7 @@ function has(model, side, name) {
 const LABELS = { text: "Text", text_a: "First text", text_b: "Second text",
   question: "Question", context: "Context", options: "Options" };
 
-// "context" comes before "question" in the alphabet, but not in a conversation.
+// Inputs come in alphabetical order; move "context" after "question".
 function fieldsOf(model, task) {
   const inputs = task.fields ?? model.signatures[task.signature ?? "serving_default"].inputs;
   return [...inputs].sort((a, b) => (a === "context") - (b === "context"));
@@ -222,7 +222,7 @@ function requestOf(values) {
 }
 
 async function submit() {
-  if (byId("ask").disabled) return; // The answer to the last question is awaited.
+  if (byId("ask").disabled) return; // A request is already running.
   const { model, task } = state;
   const values = Object.fromEntries(new FormData(byId("form")));
   const [path, body] = requestOf(values);
@@ -231,7 +231,7 @@ async function submit() {
   try {
     const start = performance.now();
     const answer = await ask(path, body);
-    if (state.model !== model) return; // Another one has been chosen meanwhile.
+    if (state.model !== model) return; // Another model was chosen in the meantime.
     byId("latency").textContent = `${(performance.now() - start).toFixed(1)} ms`;
     const shown = task.show((answer.predictions ?? answer.results)[0], values);
     byId("answer").replaceChildren(...(shown.length ? shown : [task.none ?? "No answer."]));
@@ -251,7 +251,7 @@ async function submit() {
   byId("copy").textContent = "Copy";
 }
 
-// All fields together may be longer than a text may be: then the answer stands alone.
+// All fields together may exceed the length limit of a text; then only the answer is shown.
 async function showPieces(model, text) {
   const pieces = await ask("/playground/pieces", { model: model.name, text }).catch(() => []);
   if (state.model !== model) return;
@@ -271,7 +271,7 @@ function listen() {
     try {
       await navigator.clipboard.writeText(byId("curl").textContent);
       byId("copy").textContent = "Copied";
-    } catch { // Browsers let pages of other machines write there by HTTPS only.
+    } catch { // Browsers allow remote pages to use the clipboard only over HTTPS.
       getSelection().selectAllChildren(byId("curl"));
       byId("copy").textContent = "Selected: copy it";
     }
