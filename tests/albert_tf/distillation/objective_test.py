@@ -149,7 +149,7 @@ def student(objective=ClassificationObjective, model=AlbertClassifier, **changes
         ({"attention": 1}, {"num_attention_heads": 4}, "needs equal numbers of heads: .* 4, the"),
         ({"hidden": 1}, {"num_hidden_layers": 3}, "student's layers: the student has 3, the teach"),
         ({"attention": 1}, {"num_hidden_layers": 3}, "teacher 2. Use relations, which works"),
-        ({"masked_words": 1}, {}, "masked_words is not one of .*examples: logits, labels, co"),
+        ({"masked_words": 1}, {}, "masked_words is not a term .*allowed: logits, labels, co"),
         ({"logit": 1}, {}, "logit is not a term for this"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
     plain = str(tmp_path / "plain")
     with one_device.strategy.scope():
         native.save(TASK.new_model(tiny_config, LABELS, 0.1, True), plain, {})
-    with pytest.raises(UserError, match="classification that was fine-tuned"):
+    with pytest.raises(UserError, match="a fine-tuned one for classification"):
         load_finetuned(plain, TASK, one_device)
 
 
