@@ -55,7 +55,7 @@ FILES = [
     ),
     (
         *("squad2.0", "no answers", "dev", squad({**ASKED, "answers": []})),
-        "{dir}/dev-v2.0.json: no question has an answer, nor is one marked is_impossible.",
+        "{dir}/dev-v2.0.json: no question has an answer or is marked is_impossible.",
     ),
 ]
 
@@ -142,11 +142,11 @@ FLAGS = [
     ("sst-2", {"data_dir": None}, "--data_dir is missing: the folder with the data of sst-2"),
     ("sst-2", {"train_file": "x"}, "--task=sst-2 reads the files of its benchmark in --data_dir"),
     ("tsv", {"label_column": "score"}, "train.tsv:1: no column 'score'"),
-    ("ax", {}, "--task=ax has nothing to be trained on"),
-    ("cola", {"multi_label": True}, "--multi_label means nothing to --task=cola.*--task=tsv"),
-    ("regression", {"threshold": 0.3}, "--threshold means nothing to --task=regression"),
-    ("tsv", {"threshold": 0.3}, "--threshold=0.3 is for several labels .* Give --multi_label"),
-    ("tsv", {"label_separator": ";"}, "--label_separator=; is for several labels of a text"),
+    ("ax", {}, "--task=ax has no training examples"),
+    ("cola", {"multi_label": True}, "--multi_label does not apply to --task=cola.*--task=tsv"),
+    ("regression", {"threshold": 0.3}, "--threshold does not apply to --task=regression"),
+    ("tsv", {"threshold": 0.3}, "--threshold=0.3 applies only to --multi_label. Give"),
+    ("tsv", {"label_separator": ";"}, "--label_separator=; applies only to --multi_label"),
     (
         "tsv",
         {"multi_label": True, "label_separator": "\t"},
@@ -158,7 +158,7 @@ FLAGS = [
     ("tsv", {"num_train_epochs": 3, "num_train_steps": 5}, "num_train_steps=5 are both given"),
     ("tsv", {"predict_file": "/nowhere"}, "--predict_file=/nowhere does not exist"),
     ("tsv", {"splits": "nope"}, "--splits=nope is for --mode=eval or --mode=predict"),
-    ("tsv", {"only_windows_with_answer": True}, "--only_windows_with_answer means nothing"),
+    ("tsv", {"only_windows_with_answer": True}, "--only_windows_with_answer does not apply"),
     ("tsv", {"distribution": "multi_worker_mirrored"}, "_mirrored takes its workers from"),
     ("nonsense", {}, "--task=nonsense"),
 ]
@@ -179,10 +179,10 @@ def test_bad_flags(task, changes, message, error_of, models, tmp_path):
 @pytest.mark.parametrize(
     ("task", "model", "message"),
     [
-        ("tagging", "tsv", "holds a model for tsv, and --task=tagging needs one for"),
-        ("tsv", "tagging", "holds a model for tagging, and --task=tsv needs one for"),
+        ("tagging", "tsv", "holds a model for tsv, and --task=tagging needs a fine-tuned one"),
+        ("tsv", "tagging", "holds a model for tagging, and --task=tsv needs a fine-tuned one"),
         ("sst-2", "tsv", "with the classes a, b, and --task=sst-2 has 0, 1"),
-        ("race", "tagging", "holds a model for tagging, and --task=race needs one for"),
+        ("race", "tagging", "holds a model for tagging, and --task=race needs a fine-tuned one"),
         ("tsv", "nowhere", "nowhere is not a model folder"),
     ],
 )

@@ -200,7 +200,7 @@ class DistillationObjective:
         for name in self._terms:
             if name not in known:
                 raise UserError(
-                    f"--distillation={name} is not one of the terms of these examples: "
+                    f"--distillation={name} is not a term for this kind of training; allowed: "
                     f"{', '.join(known)}."
                 )
 
@@ -216,7 +216,7 @@ class DistillationObjective:
             if not fits(ours, theirs):
                 raise UserError(
                     f"--distillation={name} needs {what}: the student has {ours}, the teacher "
-                    f"{theirs}. Use relations, which suits any sizes."
+                    f"{theirs}. Use relations, which works with any sizes."
                 )
 
     def ratios(

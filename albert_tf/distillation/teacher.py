@@ -33,14 +33,14 @@ class Distillation(Settings):
 
     teacher: str | None = setting(
         None,
-        "Teacher to distill from: all that --init_checkpoint may be; in fine-tuning also stored "
-        "answers: runs by commas or a series of them, whose mean counts, or a TSV file.",
+        "Teacher to distill from: any value of --init_checkpoint; in fine-tuning also stored "
+        "answers: a TSV file, or the mean of a series or of several runs, separated by commas.",
         expert=True,  # To keep --help short.
     )
     distillation: tuple[str, ...] = setting(
         (),
         f"Terms of the loss with their weights, as in logits:5,cosine:1, of: {', '.join(TERMS)}. "
-        "By default logits and relations, or logits alone from stored answers.",
+        "By default logits and relations, or only logits for stored answers.",
         expert=True,
     )
     temperature: float = setting(
@@ -56,7 +56,7 @@ class Distillation(Settings):
             )
         for field in dataclasses.fields(self):
             if self.teacher is None and getattr(self, field.name) != field.default:
-                raise UserError(f"--{field.name} is for a run with a --teacher. Name one.")
+                raise UserError(f"--{field.name} needs a --teacher. Name one.")
 
     def terms(self, default: dict[str, float] = DEFAULT) -> dict[str, float]:
         """Term -> its weight."""
@@ -70,7 +70,7 @@ class Distillation(Settings):
         if len(terms) < len(pairs) or not is_good:
             raise UserError(
                 f"--distillation={','.join(self.distillation)} should be terms with weights above "
-                f"0, each term once, as in logits:5,cosine:1. There are: {', '.join(TERMS)}."
+                f"0, each term once, as in logits:5,cosine:1. Terms: {', '.join(TERMS)}."
             )
         return terms or dict(default)
 
@@ -132,9 +132,9 @@ def _load(
     fingerprint = load_tokenizer(vocab_file).fingerprint if vocab_file else shared.vocab_fingerprint
     if (fingerprint, config.vocab_size) != (shared.vocab_fingerprint, shared.vocab_size):
         raise UserError(
-            f"--teacher={name} has another vocabulary than the student, so that their tokens "
-            "cannot be compared. Use one with the same, or, in fine-tuning, answers that it has "
-            "stored (--mode=predict --splits=train)."
+            f"--teacher={name} has another vocabulary than the student, so their tokens "
+            "cannot be compared. Use a teacher with the same one, or, in fine-tuning, its stored "
+            "answers (--mode=predict --splits=train)."
         )
     check_data_fit(config, shared.vocab_size, shared.max_seq_length, f"--teacher={name}")
     with student.distribute_strategy.scope():

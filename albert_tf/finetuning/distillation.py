@@ -47,8 +47,8 @@ def distilled(
     teacher = settings.teacher if settings else None
     if teacher is not None and isinstance(task, PairTask):
         raise UserError(
-            f"--teacher={teacher}: --task={task.name} trains vectors, and no term of distillation "
-            "compares them. Leave --teacher out."
+            f"--teacher={teacher}: --task={task.name} trains vectors, which no distillation term "
+            "can compare. Leave --teacher out."
         )
     if settings is None or teacher is None or not _is_stored(teacher):
         if settings and teacher and "logits" in settings.terms():
@@ -88,7 +88,7 @@ def _of_runs(teacher: str, task: Task, training: TrainingExamples) -> Prediction
     _, origin = read_outputs(outputs_path(runs[0], split, "best"))
     if hashes[split] != training.sha256 or list(origin.labels) != list(training.labels):
         raise UserError(
-            f"--teacher={teacher}: {runs[0]} has answered other examples, or with other classes, "
+            f"--teacher={teacher}: stored answers of {runs[0]} are for other examples or classes "
             f"than those of {training.name}. Predict these with it: --mode=predict --splits={split}"
         )
     return task.answer(training.features, [member.outputs[split] for member in members])

@@ -79,8 +79,8 @@ def load_finetuned(
     trained_on = metadata.get("finetuned_on", metadata["task"])
     if metadata["task"] != expected or labels is None:
         raise UserError(
-            f"{folder} holds a model for {trained_on}, and --task={task.name} needs one for "
-            f"{expected} that was fine-tuned. Name the model's own task, or fine-tune it first."
+            f"{folder} holds a model for {trained_on}, and --task={task.name} needs a fine-tuned "
+            f"one for {expected}. Name the model's own task, or fine-tune it first."
         )
     if task.labels is not None and tuple(labels) != task.labels:
         raise UserError(
@@ -110,9 +110,8 @@ def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
     trained_on = metadata.get("finetuned_on", "")
     if _is_other_benchmark(trained_on, task):
         raise UserError(
-            f"{folder} holds a model for {trained_on}, whose answers mean something else than in "
-            f"--task={task.name}. Name the model's own task; texts of yours are read by "
-            "--task=tsv."
+            f"{folder} holds a model for {trained_on}, whose answers do not mean the same as those "
+            f"of --task={task.name}. Name the model's own task; for your own texts, use --task=tsv."
         )
     _check_pairs(folder, task, metadata.get("data_settings", {}))
 
@@ -130,7 +129,7 @@ def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> No
         raise UserError(
             f"{folder} was fine-tuned "
             + (f"with --{name}={trained}, on pairs" if trained else "on single texts")
-            + f", and --{name} is {given or 'missing'}. Read the same kind of texts."
+            + f", and --{name} is {given or 'missing'}. Use the same kind of texts."
         )
 
 

@@ -52,11 +52,11 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
     `needs_vocabulary`: --vocab_file is required, because no model is given that has one.
     """
     define_data_flags()
-    flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
+    flags.DEFINE_string("train_file", None, "Training file, for tasks that read single files.")
     flags.DEFINE_string(
         "vocab_file",
         None,
-        "Vocabulary (spiece.model, vocab.txt); a model folder has one.",
+        "Vocabulary file: spiece.model or vocab.txt; model folders contain one.",
         required=needs_vocabulary,
         expert=not needs_vocabulary,
     )
@@ -75,8 +75,8 @@ def define_split_flags() -> None:
     flags.DEFINE_list(
         "splits",
         [],
-        "Splits of the data to evaluate or predict, such as dev; by default those that the mode is "
-        "for.",
+        "Splits to evaluate or predict, such as dev; by default those of --mode, and in ensembles "
+        "all with stored outputs.",
         expert=True,
     )
 
@@ -106,14 +106,14 @@ def define_series_flags() -> None:
     flags.DEFINE_string(
         "search",
         None,
-        "Values of numbers to try, each combination in a run of its own: "
+        "Values of numeric flags to try, each combination in a separate run: "
         "learning_rate=1e-5,2e-5;train_batch_size=16,32.",
     )
     flags.DEFINE_integer(
         "retries",
         0,
-        "Number of times that a run that has learned nothing (one answer to all examples) is put "
-        "aside and started again with another seed.",
+        "Number of times that a run that learned nothing (the same answer to all examples) is "
+        "restarted with another seed; failed runs are put aside.",
         0,
         1000,
         expert=True,
@@ -147,7 +147,7 @@ def _check_used(names: Collection[str]) -> None:
     for name, tasks in tasks_by_setting().items():
         if name in names and FLAGS.task not in tasks:
             raise UserError(
-                f"--{name} means nothing to --task={FLAGS.task}. Leave it out, or use "
+                f"--{name} does not apply to --task={FLAGS.task}. Leave it out, or use "
                 f"--task={' or --task='.join(tasks)}."
             )
 
@@ -229,8 +229,8 @@ def parse_search(text: str) -> dict[str, list[int | float]]:
         name = name.strip().removeprefix("--")
         if not equals or name not in numbers or name in search:
             raise UserError(
-                f"--search: {part.strip()!r} should be a flag that is a number, once, with its "
-                "values, as in learning_rate=1e-5,2e-5;train_batch_size=16,32. There are: "
+                f"--search: {part.strip()!r} should be a numeric flag, named only once, with its "
+                "values, as in learning_rate=1e-5,2e-5;train_batch_size=16,32. Numeric flags: "
                 f"{', '.join(sorted(numbers))}."
             )
         try:
@@ -243,7 +243,7 @@ def parse_search(text: str) -> dict[str, list[int | float]]:
             raise UserError(f"--search: {part.strip()!r} names a value twice. Name each once.")
     for what, *names in _EITHER:
         if set(names) <= search.keys():
-            raise UserError(f"--search: {' and '.join(names)} are both {what}. Leave one out.")
+            raise UserError(f"--search: {' and '.join(names)} both set {what}. Leave one out.")
     return search
 
 

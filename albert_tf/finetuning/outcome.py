@@ -116,7 +116,7 @@ def fallen_back(
     each remark on the last model's answers.
     """
     return [
-        f"The last model has fallen back, and the best one is kept. {result.split}: {remark}"
+        f"The last model lost what it had learned; the best one is kept. {result.split}: {remark}"
         for result in results
         if not result.notes
         for remark in task.remarks(features[result.split], last_predictions[result.split], labels)
@@ -136,7 +136,7 @@ def overtaken(results: Sequence[Result]) -> list[str]:
         if best < last:
             sentences.append(
                 f"{result.split}: scored again, the last model has {result.key} {last:.4f}, and "
-                f"the best one {best:.4f}. Perhaps precision or processor differ from training."
+                f"the best one {best:.4f}. The precision or processor may differ from training."
             )
     return sentences
 

@@ -86,7 +86,7 @@ class FineTuningSettings(Settings):
     )
     init_head: bool = setting(
         False,
-        "Take the output layer, too, from --init_checkpoint, a model of the same classes.",
+        "Also load the output layer of --init_checkpoint, which must have the same classes.",
         expert=True,
     )
     vocab_file: str | None = None  # None: the vocabulary of the initial model.
@@ -222,7 +222,7 @@ def _read_all(task: Task, data: TaskData) -> dict[str, Split]:
         splits = {task.train_split: read_split(task, data, task.train_split)}
     elif task.train_split in (*data.files, *data.splits):
         raise UserError(
-            f"--train_records={data.train_records} has the examples to be trained on, and "
+            f"--train_records={data.train_records} names the training examples, and "
             f"--{task.train_split}_file names others. Leave one of them out."
         )
     else:
@@ -267,16 +267,16 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
     """
     if not start.init_checkpoint:
         raise UserError(
-            "--init_head takes the output layer of --init_checkpoint, which is missing. Name a "
+            "--init_head loads the output layer of --init_checkpoint, which is missing. Name a "
             "fine-tuned model there, or leave --init_head out."
         )
     checkpoint = locate(start.init_checkpoint)
     if not checkpoint.has_labels(labels):
         known = ", ".join(checkpoint.labels_as(labels) or ()) or "numbers"
         raise UserError(
-            f"--init_head: {checkpoint.path} knows {known}, and the "
-            f"examples have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder "
-            "alone does not depend on them."
+            f"--init_head: {checkpoint.path} was trained on {known}, and the "
+            f"examples have {', '.join(labels) or 'numbers'}. Leave --init_head out, to load only "
+            "the encoder."
         )
 
 

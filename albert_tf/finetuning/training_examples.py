@@ -60,7 +60,7 @@ def check_trainable(task: Task) -> None:
     """Raises UserError for a task that can only be predicted."""
     if not task.train_split:
         raise UserError(
-            f"--task={task.name} has nothing to be trained on. Predict it with a model of another "
+            f"--task={task.name} has no training examples. Predict it with a model of another "
             "task: --mode=predict."
         )
 
@@ -147,7 +147,7 @@ def read_training_records(
         f"--train_records={folder}",
         _settings_of(manifest, tokenizer),
         made_with(task, tokenizer, lengths),
-        f"Give the same here, or make records with {record_folder.FINETUNING.program}.",
+        f"Use the same here, or make new records with {record_folder.FINETUNING.program}.",
     )
     return TrainingExamples(
         folder,

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 _TOKENS = (
-    "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
-    "input_type_ids)"
+    "a dict with input_word_ids (optionally also input_mask, by default all 1, and "
+    "input_type_ids, by default all 0)"
 )
 # Other libraries' names for these inputs. They are refused, not ignored: a model that ignored an
 # attention_mask would silently treat padding as text.
@@ -100,8 +100,8 @@ def lists_to_tensors(inputs: Any) -> Any:
         return tf.convert_to_tensor(inputs)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Expected lists of integers whose rows have one length; received {str(inputs)[:80]}: "
-            f"{str(error)[:200]} Fill up short rows, with an input_mask that is 0 there."
+            f"Expected lists of integers with rows of one length; received {str(inputs)[:80]}: "
+            f"{str(error)[:200]} Pad short rows, and set input_mask to 0 there."
         ) from error
 
 

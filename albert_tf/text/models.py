@@ -103,8 +103,8 @@ class SentenceEmbedder:
         self.pooling = sentence_transformers.read_pooling(source.path)
         if self.pooling.others:
             raise UserError(
-                f"{source.path}: its vectors are made by {', '.join(self.pooling.others)}, and "
-                "only means and the first token's vector of the text itself are computed here. For "
+                f"{source.path}: its vectors need {', '.join(self.pooling.others)}, and only "
+                "mean and first-token pooling of the text itself are supported here. For "
                 "the means of its encoder use AlbertSentenceEncoder.from_preset."
             )
         self.model = from_preset(name_or_path, AlbertSentenceEncoder)
@@ -146,7 +146,7 @@ class SentenceEmbedder:
         first, second = ([each] if isinstance(each, str) else each for each in (first, second))
         if len(first) != len(second):
             raise UserError(
-                f"similarity compares pairs: received {len(first)} and {len(second)} texts."
+                f"similarity needs equal numbers of texts; received {len(first)} and {len(second)}."
             )
         left, right = (_unit(self(texts)) for texts in (first, second))
         return (left * right).sum(axis=1)
@@ -178,7 +178,7 @@ class _Cut:
             self._is_said = True
             warnings.warn(
                 f"a text of {longest} tokens is cut to {self._max_seq_length}, the model's length "
-                "or max_seq_length; so will others be, without a further warning.",
+                "or max_seq_length; further long texts are cut without a warning.",
                 stacklevel=3,  # The line of the user's call, not one in this file.
             )
 

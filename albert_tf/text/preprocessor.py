@@ -172,7 +172,7 @@ def _as_pair(inputs: Any) -> tuple[Any, Any] | None:
         return None
     raise ValueError(
         f"Expected a tensor of strings, or a pair of them; received {len(inputs)} inputs. Join "
-        "texts to one or two first."
+        "the texts into one or two first."
     )
 
 
@@ -186,7 +186,7 @@ def _strings(text: Any) -> tf.Tensor:
         )
     if text.shape.rank == 2 and text.shape[1] != 1:
         raise ValueError(
-            f"Expected one text a row, [batch, 1]; received strings with the shape {text.shape}. "
+            f"Expected one text per row, [batch, 1]; received strings with the shape {text.shape}. "
             "Give pairs as a tuple of two tensors."
         )
     return text

@@ -203,7 +203,7 @@ def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
     ("labels", "message"),
     [
         ([], "missing: classification/"),
-        (["b", "a"], "model knows b, a, and the examples have a, b. Leave --init_head out"),
+        (["b", "a"], "model was trained on b, a, and the examples have a, b. Leave --init_head"),
     ],
 )
 def test_output_layers_of_other_classes_are_refused(run, training, files, save, labels, message):

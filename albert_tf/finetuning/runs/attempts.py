@@ -121,11 +121,11 @@ def _warning(folder: str, reason: str, is_last: bool) -> str:
     """The warning that a run has learned nothing: the reason, and what to do."""
     remedy = (
         "Small models may need a higher rate (--learning_rate=1e-4 to 3e-4) or more updates; large "
-        "ones need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
-        "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags "
-        "have it. More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
+        "ones need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no dropout "
+        "in the encoder (--hidden_dropout=0 --attention_dropout=0), as in configs/stable_*.flags. "
+        "More updates, with a tenth of them as warm-up (--num_warmup_steps), also help."
     )
-    again = " --retries=3 starts such a run again with other seeds." if is_last else ""
+    again = " --retries=3 restarts such a run with other seeds." if is_last else ""
     return f"\nWARNING: {folder} HAS LEARNED NOTHING. {reason}\n{remedy}{again}\n"
 
 
@@ -162,8 +162,8 @@ def finished_results(
     ]
     if changes:
         raise UserError(
-            f"{folder} holds a finished run that was made differently: {'; '.join(changes)}. Use "
-            "what it was made with, or another --output_dir, or --overwrite to make all runs anew."
+            f"{folder} holds a finished run with other flags or examples: {'; '.join(changes)}. "
+            "Use the same ones, another --output_dir, or --overwrite to repeat all runs."
         )
     return finished
 

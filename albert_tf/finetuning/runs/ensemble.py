@@ -44,18 +44,18 @@ class EnsembleSettings(Settings):
     """The settings of an ensemble."""
 
     checkpoints: tuple[str, ...] = setting(
-        ("best",), "Models of each run that are members: best, last, or both.", one_of=CHECKPOINTS
+        ("best",), "Models of each run to average: best, last, or both.", one_of=CHECKPOINTS
     )
     average: str | None = setting(
         None,
-        "Outputs to average: probabilities, logits or votes, for classes and tags; by default "
-        "probabilities, and for other tasks what suits them (values of regressions).",
+        "Outputs to average for classes and tags: probabilities (the default), logits or votes; "
+        "other tasks have their own, such as values for regressions.",
     )
     choose: str = setting(
         "all",
         "Choice of members. all: every model. greedy: models are added one by one, each time the "
-        "one that raises the dev score most; that score is then too high, because the members were "
-        "chosen on the examples that it is measured on.",
+        "one that raises the dev score most; that score is then too optimistic, because the "
+        "members were chosen on the same examples.",
         one_of=("all", "greedy"),
     )
     splits: tuple[str, ...] = ()  # Splits to answer; (): all with outputs of every member.
@@ -97,8 +97,8 @@ def run_ensemble(
     if not task.is_settled:
         if not chosen.split:
             raise UserError(
-                f"--task={task.name}: no split has known answers, from which the threshold of null "
-                "scores could be found. Add dev to --splits, or give --null_score_diff_threshold."
+                f"--task={task.name}: no split has known answers, on which to choose the threshold "
+                "of null odds. Add dev to --splits, or give --null_score_diff_threshold."
             )
         scores = task.score(answered[chosen.split].features, answer(task, chosen.split))
         task = task.settled(scores)

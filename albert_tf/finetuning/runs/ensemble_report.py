@@ -147,7 +147,7 @@ def table_text(report: Report) -> str:
     lines += ["", f"- {task}; average: {report.average}."]
     if report.choose == "greedy":
         lines.append(
-            f"- Members were chosen on {split}, so that the score on it is too high for new data."
+            f"- Members were chosen on {split}, so the score on it is too optimistic for new data."
         )
     for result in report.results:
         lines += [f"- {task}, {result.split}: {note}" for note in result.notes]

@@ -108,7 +108,7 @@ def dev_score_sentence(folders: Sequence[str]) -> str:
     missing = [f"{task} ({split})" for task, split in wanted if (task, split) not in scored]
     if missing:
         return (
-            f"No GLUE score of the dev sets: no run with answers has a {RESULTS_FILE} of "
+            f"No GLUE score of the dev sets: no run with answers has a {RESULTS_FILE} for "
             f"{', '.join(missing)}."
         )
     scores = {task: scored[task, split] for task, split in splits.items()}
@@ -141,7 +141,7 @@ def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
     if missing:
         file = FILES[missing[0]]
         raise UserError(
-            f"no answers for {', '.join(missing)} lie in --runs. Predict them, such as: "
+            f"no answers for {', '.join(missing)} in --runs. Predict them, for example: "
             f"run_finetuning --mode=predict --task={file.task} --splits={file.split} "
             f"--output_dir=<run of {'mnli' if file.task == 'ax' else file.task}>"
         )

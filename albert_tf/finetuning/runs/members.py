@@ -134,8 +134,8 @@ def find_splits(
             )
     if not splits:
         raise UserError(
-            f"the runs have stored no outputs for --task={task.name}: {runs[0]}. Name folders of "
-            f"runs of this task, and its files. {_how_to_store(task, (known or ['dev'])[0])}"
+            f"the runs have stored no outputs for --task={task.name}: {runs[0]}. Name runs of this "
+            f"task, and its data files. {_how_to_store(task, (known or ['dev'])[0])}"
         )
     return splits
 
@@ -143,7 +143,7 @@ def find_splits(
 def _how_to_store(task: Task, split: str) -> str:
     return (
         f"Store them: run_finetuning --mode=predict --task={task.name} --splits={split} "
-        "--output_dir=<run>; for the last model --init_checkpoint=<run>/last_model as well."
+        "--output_dir=<run>; for the last model also --init_checkpoint=<run>/last_model."
     )
 
 
@@ -165,8 +165,8 @@ def load_members(
                 # the run was continued in between, they are of two different models.
                 if model not in ("", stored.origin.model_sha256):
                     raise UserError(
-                        f"{path} is of another model than the outputs on {splits[0]} next to it: "
-                        "the run went on in between. Predict again, or name --splits of one model."
+                        f"{path} is from another model than the outputs on {splits[0]} next to it: "
+                        "training went on in between. Predict again, or name --splits of one model."
                     )
                 outputs[split], model = stored.outputs, stored.origin.model_sha256
             # If the best checkpoint is the last one, it would count twice in every average.
@@ -234,7 +234,7 @@ def read_answered(
         if examples.sha256() != digest:
             raise UserError(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "
-                f"({split}). Name the data that the runs were given, or predict these."
+                f"({split}). Name the data that the runs answered, or predict these."
             )
         # Splits to predict count as unlabeled, even if their file has right answers: neither
         # members nor a threshold are chosen on them.
@@ -256,8 +256,8 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
             if value != first[name]:
                 raise UserError(
                     f"{model.folder} has {name} {value}, {models[0].folder} has {first[name]}: "
-                    "they cut texts into other rows, whose answers cannot be averaged. Name runs "
-                    "with the same lengths and vocabulary."
+                    "they split texts into different rows, whose answers cannot be averaged. Name "
+                    "runs with the same lengths and vocabulary."
                 )
 
 

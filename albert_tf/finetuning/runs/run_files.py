@@ -40,7 +40,7 @@ def answering_folder(run: str, init_checkpoint: str | None) -> str:
     is_of_run = os.path.realpath(parent) == os.path.realpath(run)
     if is_of_run or not tf.io.gfile.exists(own):
         return init_checkpoint
-    print(f"{own} answers; --init_checkpoint={init_checkpoint} is what the run began with.")
+    print(f"Predicting with {own}: the run only started from --init_checkpoint={init_checkpoint}.")
     return own
 
 
@@ -64,6 +64,6 @@ def outputs_path(output_dir: str, split: str, checkpoint: str) -> str:
 def weights_sha256(source: formats.Source) -> str:
     """Hash of a model's weights file; for several files, the hash of their hashes."""
     if not source.weights_files:
-        raise UserError(f"{source.path} has lost the file of its weights. Copy it again.")
+        raise UserError(f"{source.path}: the weights file is missing. Copy the model again.")
     hashes = [atomic_files.file_sha256(path) for path in source.weights_files]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

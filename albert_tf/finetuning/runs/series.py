@@ -158,8 +158,8 @@ def run_series(
     """
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
         raise UserError(
-            f"--output_dir={output_dir} holds a single run, and several are to be made. Name "
-            "another folder."
+            f"--output_dir={output_dir} holds a single run, and this command makes several. "
+            "Name another folder."
         )
     finished: list[tuple[Variant, Result]] = []
     table: Series | None = None
@@ -261,13 +261,13 @@ def _remarks(table: Series) -> list[str]:
     lines = [
         f"- {table.task}, {table.split}: {table.key} of the best checkpoint; "
         f"{len(table.runs)} of {table.planned} runs.",
-        "- The interval is of the mean over seeds, by Student's t. Checkpoints, and the best "
-        "run, were chosen on this very split, so that the best score is too high for new data.",
+        "- The interval is for the mean over seeds, by Student's t. Checkpoints and the best run "
+        "were chosen on this same split, so the best score is too optimistic for new data.",
     ]
     if any(run.attempts > 1 for run in table.runs):
         lines.append(
-            "- Runs that had learned nothing were put aside and made again with another seed: "
-            "these figures leave them out."
+            "- Runs that learned nothing were put aside and repeated with another seed; these "
+            "figures do not include them."
         )
     return lines + [f"- {run.folder}: {note}" for run in table.runs for note in run.notes]
 

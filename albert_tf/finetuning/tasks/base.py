@@ -131,7 +131,7 @@ class Task(abc.ABC, Generic[Source]):
                 raise UserError(
                     f"{given.source} holds {type(given.examples[0]).__name__}s, and --task="
                     f"{self.name} reads {self.example_type.__name__}s. Name the task of these "
-                    "examples, or read them as those."
+                    "examples, or convert them."
                 )
             return given
         if split in data.files and self.file_reader:
@@ -263,7 +263,7 @@ class Task(abc.ABC, Generic[Source]):
         not have.
         """
         if average is not None and average not in self.averages:
-            known = ", ".join(self.averages) or "none by name: leave --average out"
+            known = ", ".join(self.averages) or "none; leave --average out"
             raise UserError(
                 f"--average={average} is not an average of --task={self.name}; there are: {known}."
             )

@@ -84,8 +84,8 @@ class PairTask(TextTask):
         for example, value in zip(examples, values):
             if not 0 <= value <= 1:
                 raise UserError(
-                    f"{example.place}: found the label {example.label:g}, and --label_scale="
-                    f"{self._scale:g} is the largest, 0 the least. Raise it: 5 for STS-B."
+                    f"{example.place}: found the label {example.label:g}, not a number from 0 to "
+                    f"--label_scale={self._scale:g}. Raise --label_scale: 5 for STS-B."
                 )
         return {"label_values": values}
 
@@ -106,8 +106,8 @@ class PairTask(TextTask):
         task = self.scored_on(dev)
         if task.scorer is SCORERS["retrieval"] and _are_same(dev):
             raise UserError(
-                "The dev set has single texts, each of which finds itself; name the column of "
-                "second texts (--pair_column)."
+                "The dev set has single texts, each of which would be matched with itself. Name "
+                "the column of second texts (--pair_column)."
             )
         return dataclasses.replace(task, loss=loss, text_mask_prob=share)
 

@@ -62,16 +62,16 @@ class SquadSettings(AnswerSettings):
 
     null_score_diff_threshold: float | None = setting(
         None,
-        "Null odds up to which a question of version 2.0 is answered; by default those with the "
-        "best F1 on the dev set, which are stored with the model. Without either, everything is "
-        "answered.",
+        "Highest null odds at which a question of SQuAD 2.0 is answered; by default those with the "
+        "best F1 on the dev set, which are stored with the model. Without either, all questions "
+        "are answered.",
         at_least=-1e9,
         expert=True,
     )
     # By default, windows without an answer are used, as for the reference's published models.
     only_windows_with_answer: bool = setting(
         False,
-        "Train SQuAD 1.1 on no windows without the whole answer, which otherwise point at [CLS].",
+        "Train SQuAD 1.1 only on windows with the whole answer; by default others point at [CLS].",
         expert=True,
     )
 
@@ -265,15 +265,15 @@ class SquadV2Task(SquadTask):
     def __post_init__(self) -> None:
         if self.settings.only_windows_with_answer:
             raise UserError(
-                "--only_windows_with_answer is for --task=squad1.1: version 2.0 learns from "
-                "windows without an answer that there is none. Leave it out."
+                "--only_windows_with_answer is for --task=squad1.1: version 2.0 needs "
+                "windows without an answer, to learn when to give none. Leave it out."
             )
 
     def check_answers(self, examples: SquadExamples) -> None:
         """Raises UserError if nothing is known about any question."""
         if not any(question.answers or question.is_impossible for question in examples.questions):
             raise UserError(
-                f"{examples.source}: no question has an answer, nor is one marked is_impossible. "
+                f"{examples.source}: no question has an answer or is marked is_impossible. "
                 "Use --mode=predict for questions whose answers are not known."
             )
 

@@ -26,7 +26,7 @@ class AnswerSettings(Settings):
 
     n_best_size: int = setting(
         20,
-        "Number of starts and ends of a window that are tried, and of answers kept for each "
+        "Number of starts and of ends to try in each window, and of answers to keep for each "
         "question.",
         at_least=1,
         expert=True,

@@ -60,14 +60,14 @@ class Classes(Columns):
     """The columns of TSV files, and whether a row has one label or any number of them."""
 
     multi_label: bool = setting(
-        False, "Learn any number of labels for a text: those in its field; none in an empty one."
+        False, "Learn any number of labels for each text: all in one field, which may be empty."
     )
     label_separator: str | None = setting(
         None, "Text between two labels of --multi_label; by default a comma.", expert=True
     )
     threshold: float | None = setting(
         None,
-        "Probability from which a label of --multi_label is predicted; by default the one that the "
+        "Lowest probability at which --multi_label predicts a label; by default the one that the "
         "model was trained with, or 0.5.",
         above=0,
         at_most=1,
@@ -80,7 +80,7 @@ class Classes(Columns):
             value = getattr(self, name)
             if value is not None and not self.multi_label:
                 raise UserError(
-                    f"--{name}={value} is for several labels of a text. Give --multi_label as "
+                    f"--{name}={value} applies only to --multi_label. Give --multi_label as "
                     f"well, or leave --{name} out."
                 )
         separator = self.label_separator
@@ -97,15 +97,15 @@ class Pairs(Columns):
 
     pair_loss: str | None = setting(
         None,
-        "Loss of --task=pairs: find the second text of a row among the batch's, or predict its "
-        "label by the cosine; by default cosine where there are labels.",
+        "Loss of --task=pairs: find the second text of a row among those of the batch (in_batch), "
+        "or fit the cosine to the label (cosine); by default cosine if pairs have labels.",
         one_of=LOSSES,
         expert=True,
     )
     label_scale: float | None = setting(
         None,
-        "Label of --task=pairs of two texts that mean the same, 5 in STS-B; by default 1, or that "
-        "of the trained model.",
+        "Label that --task=pairs expects for texts of equal meaning, 5 in STS-B; by default 1, or "
+        "that of the trained model.",
         above=0,
         expert=True,
     )

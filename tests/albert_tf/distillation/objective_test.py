@@ -148,9 +148,9 @@ def student(objective=ClassificationObjective, model=AlbertClassifier, **changes
         ({"cosine": 1}, {"hidden_size": 32}, "equal hidden sizes: the student has 32, the teacher"),
         ({"attention": 1}, {"num_attention_heads": 4}, "needs equal numbers of heads: .* 4, the"),
         ({"hidden": 1}, {"num_hidden_layers": 3}, "student's layers: the student has 3, the teach"),
-        ({"attention": 1}, {"num_hidden_layers": 3}, "teacher 2. Use relations, which suits"),
-        ({"masked_words": 1}, {}, "masked_words is not one of .*examples: logits, labels, co"),
-        ({"logit": 1}, {}, "logit is not one of the terms of these"),
+        ({"attention": 1}, {"num_hidden_layers": 3}, "teacher 2. Use relations, which works"),
+        ({"masked_words": 1}, {}, "masked_words is not a term .*allowed: logits, labels, co"),
+        ({"logit": 1}, {}, "logit is not a term for this"),
     ],
 )
 def test_pairs_that_cannot_be_compared(terms, changes, message):
@@ -161,7 +161,7 @@ def test_pairs_that_cannot_be_compared(terms, changes, message):
 
 def test_labels_are_no_term_of_pretraining():
     words = PretrainingObjective(AlbertPretrainer(BASE), "none")
-    with pytest.raises(UserError, match="labels is not one of the terms .*: logits, masked_words"):
+    with pytest.raises(UserError, match="labels is not a term .*: logits, masked_words"):
         distill(words, AlbertPretrainer(BASE), {"labels": 1})
 
 

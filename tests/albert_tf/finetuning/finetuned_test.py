@@ -50,7 +50,7 @@ def test_scores_and_answers(folder, small_splits, one_device, tmp_path, capsys):
 
 def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
     with pytest.raises(
-        UserError, match=r"a model for mine, and --task=race needs one for multiple"
+        UserError, match=r"a model for mine, and --task=race needs a fine-tuned one for multiple"
     ):
         load_finetuned(folder, TASKS["race"], one_device)
     with pytest.raises(UserError, match="classes long, short, and --task=rte has entailment"):
@@ -65,7 +65,7 @@ def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
     plain = str(tmp_path / "plain")
     with one_device.strategy.scope():
         native.save(TASK.new_model(tiny_config, LABELS, 0.1, True), plain, {})
-    with pytest.raises(UserError, match="classification that was fine-tuned"):
+    with pytest.raises(UserError, match="a fine-tuned one for classification"):
         load_finetuned(plain, TASK, one_device)
 
 

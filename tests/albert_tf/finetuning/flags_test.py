@@ -81,7 +81,7 @@ def test_files_and_columns_of_ones_own(given, tmp_path):
 
 def test_a_benchmark_knows_its_columns(given):
     given(task="cola", pair_column="text")
-    message = "--pair_column means nothing to --task=cola.* use --task=tsv or --task=regression"
+    message = "--pair_column does not apply to --task=cola.* use --task=tsv or --task=regression"
     with pytest.raises(UserError, match=message):
         finetuning_flags.task()
 
@@ -114,15 +114,15 @@ def test_lengths_that_are_not_used(given, capsys):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        ("learning_rate", "should be a flag that is a number"),
-        ("task=1", "should be a flag that is a number"),
-        ("seed=1,2", "should be a flag that is a number"),
+        ("learning_rate", "should be a numeric flag"),
+        ("task=1", "should be a numeric flag"),
+        ("seed=1,2", "should be a numeric flag"),
         ("learning_rate=1;learning_rate=2", "once"),
         ("learning_rate=1,x", "expected a finite number"),
         ("train_batch_size=0", "expected an integer from 1"),
         ("learning_rate=0.10,0.1", "names a value twice"),
-        ("doc_stride=32,64", "--doc_stride means nothing to --task=rte"),
-        ("num_train_epochs=2,4;num_train_steps=5", "num_train_steps are both the length"),
+        ("doc_stride=32,64", "--doc_stride does not apply to --task=rte"),
+        ("num_train_epochs=2,4;num_train_steps=5", "num_train_steps both set the length"),
     ],
 )
 def test_searches_that_are_refused(given, search, message):

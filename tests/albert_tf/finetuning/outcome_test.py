@@ -20,7 +20,7 @@ def test_a_last_model_that_has_fallen_back():
     ]
     last = {"dev": ["All are 0."], "other": ["All are 1."], "sound": []}
     (sentence,) = outcome.fallen_back(task, dict.fromkeys(last), last, (), results)
-    assert sentence.startswith("The last model has fallen back") and "dev: All are 0." in sentence
+    assert sentence.startswith("The last model lost what it had") and "dev: All are 0." in sentence
 
 
 def test_a_last_model_that_is_better_when_scored_again():

@@ -174,7 +174,7 @@ def test_records_of_other_settings_are_refused(
     lengths = dataclasses.replace(LENGTHS, **lengths)
     with pytest.raises(UserError, match=f"--train_records={folder} was made with {message}") as e:
         read_training_records(folder, wanted, tokenizer, lengths)
-    assert "make records with python -m albert_tf.create_finetuning_data" in str(e.value)
+    assert "make new records with python -m albert_tf.create_finetuning_data" in str(e.value)
 
 
 def test_records_of_another_vocabulary_are_refused(records, tokenizer, tmp_path, vocab_file):

@@ -129,7 +129,7 @@ def test_an_intermediate_task_gives_its_encoder(config_model, tmp_path, vocab_fi
     three = training.new_model(start, TASK, tokenizer, ("a", "b", "c"), short, one_device)
     assert three.num_classes == 3
     settings = FineTuningSettings(init_head=True, lengths=LengthSettings(32))
-    with pytest.raises(UserError, match="knows long, short, and the examples have a, b, c"):
+    with pytest.raises(UserError, match="on long, short, and the examples have a, b, c"):
         training.new_model(start, TASK, tokenizer, ("a", "b", "c"), settings, one_device)
 
 

@@ -67,7 +67,7 @@ def test_anything_else_is_a_sentence(given, match):
 def test_rows_of_different_lengths_are_a_sentence(name, tiny_config):
     encoder = AlbertEncoder(tiny_config)
     for given in ({"input_word_ids": IDS, name: [[1, 2], [3]]}, [[1, 2], [3]]):
-        with pytest.raises(ValueError, match="rows have one length; received .*Fill up short rows"):
+        with pytest.raises(ValueError, match="rows of one length; received .*Pad short rows"):
             encoder(given)
 
 

@@ -73,7 +73,7 @@ def test_the_last_attempt_stays_where_it_is(tmp_path, folder, strategy, capsys):
     run = runs(folder, result(notes=FLAT), result(0.4, FLAT))
     assert run_until_good(run, folder, 3, 1, strategy) == result(0.4, FLAT)
     assert seeds_in(tmp_path) == {"rte": "1003", "rte.attempt-1": "3"}
-    assert "--retries=3 starts such a run again" in capsys.readouterr().out
+    assert "--retries=3 restarts such a run" in capsys.readouterr().out
 
 
 def test_a_killed_command_goes_on_with_its_attempt(tmp_path, folder, strategy):

@@ -24,7 +24,7 @@ def test_table():
         "| a (last) | undefined | no |",
         "",
         "- mrpc; average: votes.",
-        "- Members were chosen on dev, so that the score on it is too high for new data.",
+        "- Members were chosen on dev, so the score on it is too optimistic for new data.",
         "- mrpc, dev: All are 1.",
     ]
     assert table_text(dataclasses.replace(report, results=[])).startswith("| member |")

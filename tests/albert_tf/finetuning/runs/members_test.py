@@ -84,7 +84,7 @@ def test_members(tmp_path, capsys):
     assert found[1].outputs["dev_matched"]["logits"].tolist() == [[4, 5, 6]]
     assert hashes == {split: f"of {split}" for split in splits}
     store(tmp_path, "dev_matched", "last", "m1")
-    with pytest.raises(UserError, match=r"dev_mismatched\.last\.npz is of another model"):
+    with pytest.raises(UserError, match=r"dev_mismatched\.last\.npz is from another model"):
         load_members(MNLI, runs, ["best", "last"], splits)
     store(tmp_path, "dev_mismatched", "last", "m1")
     assert len(load_members(MNLI, runs, ["best", "last"], splits)[0]) == 1

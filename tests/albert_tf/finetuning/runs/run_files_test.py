@@ -29,12 +29,12 @@ def test_the_model_that_answers(tiny_config, tmp_path, capsys):
     assert run_files.answering_folder(str(run), f"{last}/") == f"{last}/"
     assert capsys.readouterr().out == ""
     assert run_files.answering_folder(str(run), other) == own
-    assert f"--init_checkpoint={other} is what the run began with" in capsys.readouterr().out
+    assert f"the run only started from --init_checkpoint={other}" in capsys.readouterr().out
 
 
 def test_the_hash_of_weights_in_one_file_in_several_and_in_none(tmp_path):
     source = formats.Google(str(tmp_path / "m"), None, None)
-    with pytest.raises(UserError, match="m has lost the file of its weights"):
+    with pytest.raises(UserError, match="m: the weights file is missing"):
         run_files.weights_sha256(source)
     hashes = []
     for part in range(2):

@@ -113,7 +113,7 @@ def test_what_was_put_aside_is_counted(tmp_path):
     os.makedirs(tmp_path / "seed-0.attempt-1")
     table = run_series(str(tmp_path), [Variant({}, 0)], runs_with({"seed-0": 0.5}))
     assert table.runs[0].attempts == 2
-    assert "leave them out" in (tmp_path / "seeds.md").read_text()
+    assert "do not include them" in (tmp_path / "seeds.md").read_text()
 
 
 def test_notes_are_shown(tmp_path):

@@ -40,7 +40,7 @@ def test_a_row_has_two_texts_and_its_label_is_scaled(features_of):
     assert batch["input_word_ids"].shape == (2, 2, 24)
     np.testing.assert_array_equal(*batch["input_word_ids"][:, 1])  # The second texts are equal.
     assert not batch["input_type_ids"].any()  # Each is a text of its own.
-    with pytest.raises(UserError, match="train dataset:1: found the label 5, .*label_scale=1 is"):
+    with pytest.raises(UserError, match="train dataset:1: found the label 5, .*label_scale=1."):
         features_of(own_pairs())
 
 

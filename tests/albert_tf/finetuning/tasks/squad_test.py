@@ -149,7 +149,7 @@ def test_from_files_to_scores_and_answers(task, data_dir, program):
         ("squad1.1", (), "--max_seq_length=128 has room for 61 pieces"),
         ("squad2.0", ("--only_windows_with_answer",), "is for --task=squad1.1"),
         ("squad1.1", ("--null_score_diff_threshold=0",), "is for --task=squad2.0"),
-        ("mrpc", ("--n_best_size=5",), "--n_best_size means nothing to --task=mrpc"),
+        ("mrpc", ("--n_best_size=5",), "--n_best_size does not apply to --task=mrpc"),
     ],
 )
 def test_flags_that_do_not_go_together(task, flags, sentence, data_dir, program):
@@ -244,7 +244,7 @@ def test_questions_without_answers(data_dir):
     with pytest.raises(UserError, match="question q2 has no answer, and all .*squad1.1 need one"):
         features_of(str(data_dir / "dev-v2.0.json"), V1)
     unknown = write(data_dir / "new.json", "2.0", with_answers=False)
-    with pytest.raises(UserError, match=r"new.json: no question has an answer, nor is one"):
+    with pytest.raises(UserError, match=r"new.json: no question has an answer or is marked"):
         features_of(unknown, V2)
     assert len(features_of(unknown, V2, has_targets=False)) > 4
 
