@@ -188,7 +188,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
 
     capsys.readouterr()
     run_experiment(make_experiment("run", **{**by_clock, "max_minutes": 0.24}))
-    assert f"going on from step {start}, before the former decay" in capsys.readouterr().out
+    assert f"resuming from step {start}, before the former decay" in capsys.readouterr().out
     longer = json.loads(record.read_text())
     assert longer["decay_start"] > start and longer["max_minutes"] == 0.24
 
