@@ -142,8 +142,8 @@ class Deadline(Hook):
         self.record()
         self._note(
             f"--max_minutes: the rate falls from step {step} on, and the run ends with step {last} "
-            f"({MINUTES_FILE}); with --num_train_steps={last} "
-            f"--decay_share={share_of_decay(step, last)} any machine repeats it"
+            f"({MINUTES_FILE}); to repeat it on any machine: --num_train_steps={last} "
+            f"--decay_share={share_of_decay(step, last)}"
         )
 
     def record(self) -> None:
