@@ -43,7 +43,7 @@ def define_flags() -> None:
         "num_tokens", 10_000_000, "Number of tokens to count, padding included.", lower_bound=1
     )
     flags.DEFINE_integer(
-        "seed", 0, "Seed of the weights that are drawn, and of the choice of records to count."
+        "seed", 0, "Seed of the random weights and of the choice of records to count."
     )
 
 
@@ -56,8 +56,8 @@ def main() -> None:
     there = os.path.join(FLAGS.output_dir, native.METADATA_FILE)
     if storage.names_in(FLAGS.output_dir) and not storage.exists(there):
         raise UserError(
-            f"--output_dir={FLAGS.output_dir} holds no model, and is not replaced. Name another "
-            "folder."
+            f"--output_dir={FLAGS.output_dir} is not a model folder, so it is not replaced. Name "
+            "another folder."
         )
     data = open_records(FLAGS.train_data, _BATCH_SIZE, FLAGS.seed)
     start = read(InitialModel)

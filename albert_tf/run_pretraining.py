@@ -45,8 +45,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "batch_size_schedule",
         None,
-        "Number of sequences per update as SIZE@STEP,SIZE@STEP,..., each from that update on, "
-        "instead of --train_batch_size; the first STEP is 0.",
+        "Batch sizes that change during training, as SIZE@STEP,SIZE@STEP,..., instead of "
+        "--train_batch_size: SIZE sequences per update from STEP on; the first STEP is 0.",
         expert=True,
     )
     flags.DEFINE_float(
@@ -62,8 +62,8 @@ def main() -> None:
     pretraining_flags.choose_sizes()
     if FLAGS.repeat_positions and "eval" in FLAGS.mode and "train" not in FLAGS.mode:
         raise UserError(
-            f"--repeat_positions={FLAGS.repeat_positions} is for the start of a training, and "
-            f"--mode={FLAGS.mode} computes with the model as it is. Leave it out."
+            f"--repeat_positions={FLAGS.repeat_positions} applies only when training starts, and "
+            f"--mode={FLAGS.mode} does not train. Leave it out."
         )
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
@@ -104,7 +104,7 @@ def train(devices: Devices) -> None:
         start.load_start(objective_of(model).kept)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     if FLAGS.mode == "train_and_eval" and not eval_data and (FLAGS.eval_steps or FLAGS.eval_first):
-        print("Nothing is evaluated, and there will be no best_model: --eval_data is not given.")
+        print("--eval_data is not given: nothing is evaluated, and no best_model is saved.")
     pretrain(model, data, settings, eval_data, distillation)
 
 

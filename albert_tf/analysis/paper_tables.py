@@ -138,8 +138,8 @@ def paper_table(name: str) -> str:
     """A table of the paper, named as in NAMES, as text: rounded millions next to exact counts."""
     if name not in NAMES:
         raise UserError(
-            f"--paper_table={name} is not one of {', '.join(NAMES)}. Others do not follow from "
-            "configurations: python -m experiments.paper --table=... trains them."
+            f"--paper_table={name} is not one of {', '.join(NAMES)}. Other tables need training: "
+            "use python -m experiments.paper --table=..."
         )
     table = TABLES[NAMES[name]]
     has_scores = table.rows[0].scores is not None
@@ -151,9 +151,9 @@ def paper_table(name: str) -> str:
     ]
     lines += [_line(row) for row in table.rows]
     lines += [
-        "pooler: whether the printed number counts it; either: both round to it; ?: neither does.",
-        "VE + EH, VH: word embeddings factorized, and not, in millions.",
-        "smaller: times, than a BERT of these layers and width, nothing shared and E = H.",
+        "pooler: whether the printed number has it; either: both round to it; ?: neither does.",
+        "VE + EH, VH: word embeddings with and without factorization, in millions.",
+        "smaller: how many times, than a BERT of this depth and width, unshared, E = H.",
         f"MFLOP: operations of the encoder for a token, forward, in sequences of {_LENGTH}.",
     ]
     if has_scores:

@@ -84,6 +84,6 @@ def refuse_static_shapes() -> None:
     """Raises UserError in a graph for XLA or a TPU, where a packed model cannot be computed."""
     if shapes_must_be_static():
         raise UserError(
-            "packed=True leaves padding out, and jit_compile=True and TPUs need shapes that do not "
-            "depend on values. Make the model with packed=False, or without packed."
+            "packed=True makes shapes depend on the amount of padding; jit_compile=True and TPUs "
+            "need fixed shapes. Make the model with packed=False, or without packed."
         )

@@ -192,8 +192,8 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
         right = sum(label == predictions[0] for label in labels)
         sentence += f", which is right for {right / len(labels):.1%}"
     return [
-        f"{sentence}: the model tells no examples apart. Try a lower learning rate, more "
-        "warm-up or another seed."
+        f"{sentence}: the model does not distinguish examples. Try a lower learning rate, "
+        "more warm-up or another seed."
     ]
 
 

@@ -59,7 +59,7 @@ class AdamFamily(keras.optimizers.Optimizer):
           ValueError: `weight_decay` is given, which would decay biases and norms as well.
         """
         if kwargs.pop("weight_decay", None):
-            raise ValueError("Keras's weight_decay decays all variables: use weight_decay_rate.")
+            raise ValueError("Keras's weight_decay decays every variable: use weight_decay_rate.")
         # Without None Keras would subtract a decay of 0 from every variable in every step.
         super().__init__(
             name=name or type(self).__name__,
@@ -200,7 +200,7 @@ class AdamFamily(keras.optimizers.Optimizer):
           ValueError: `var_list` is given, which `get_config` could not store.
         """
         if var_list:
-            raise ValueError("var_list cannot be kept in get_config: give names, var_names.")
+            raise ValueError("get_config cannot store var_list: give names in var_names instead.")
         self.exclude_from_weight_decay_patterns += tuple(var_names or ())
 
     def get_config(self) -> dict[str, Any]:

@@ -139,10 +139,9 @@ def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, flo
     parts = {"attention": config.num_attention_groups, "ffn": config.num_ffn_groups}
     if set(parts.values()) == {1}:
         raise UserError(
-            f"a layerwise learning rate decay of {decay} has no meaning here: all "
-            f"{config.num_hidden_layers} layers share one set of weights, which is the top layer's "
-            "as much as the bottom layer's. Leave it out, or train a model with "
-            "num_hidden_groups > 1 or parameter_sharing='none'."
+            f"a layerwise learning rate decay of {decay} needs layers with weights of their own; "
+            f"all {config.num_hidden_layers} layers share one set of weights. Leave it out, or "
+            "train a model with num_hidden_groups > 1 or parameter_sharing='none'."
         )
     factors = []
     for part, num_groups in parts.items():

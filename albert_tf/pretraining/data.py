@@ -169,8 +169,8 @@ def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
     if "draws" not in before:
         drawn = "masks and pairs of segments" if data.must_not_change["text"] else "masks"
         print(
-            f"The run in {run_dir} was begun by an earlier version. It goes on with other random "
-            f"numbers for {drawn}, from the same distributions.",
+            f"The run in {run_dir} was started by an earlier version. It continues with different "
+            f"random numbers for {drawn}, from the same distributions.",
             flush=True,
         )
 
@@ -190,8 +190,8 @@ def _with_masks(manifest: dict[str, Any], masks: dict[str, Any]) -> dict[str, An
     if manifest["masking"] == "static":
         name, value = next(iter(masks.items()))
         raise UserError(
-            f"--{name}={value} is for masks that are drawn in training, and those of "
-            f"{manifest['directory']} are in the records. Make records with --masking=dynamic."
+            f"--{name}={value} changes masks that are drawn during training, but the records in "
+            f"{manifest['directory']} have fixed masks. Make records with --masking=dynamic."
         )
     if "mask_schedule" in masks:  # Share and number of predictions follow from it.
         share = PretrainingSettings.masked_lm_prob

@@ -192,8 +192,8 @@ def evaluate_run(
     config, must_not_change = run_folder.read(run_dir)
     if "task" in must_not_change:
         raise UserError(
-            f"--output_dir={run_dir} is a run of fine-tuning, which has scores of its own. Name a "
-            "run of pre-training; --mode=eval of run_finetuning scores this one."
+            f"--output_dir={run_dir} is a fine-tuning run. Name a pre-training run, or evaluate "
+            "this one with --mode=eval of run_finetuning."
         )
     # Runs of earlier versions do not record their objective.
     objective = must_not_change.get("objective", MaskedWords.name)

@@ -72,17 +72,17 @@ def define_objective_flags() -> None:
         "objective",
         "mlm",
         list(OBJECTIVES),
-        "Objective of pre-training. mlm: ALBERT's masked words. recurring_spans: these, and "
-        "Splinter's; of a span that a text repeats all places but one are hidden, and the model "
-        "points to that one with the head of SQuAD 1.1. replaced_tokens: ELECTRA's; a "
-        "small generator fills the masks, and the model, which is what is saved, says of every "
-        "token whether it is the original.",
+        "Objective of pre-training. mlm: ALBERT's masked words. recurring_spans: masked words and "
+        "Splinter's; all occurrences but one of a repeated span are hidden, and the model points "
+        "to that one with the head of SQuAD 1.1. replaced_tokens: ELECTRA's; a small generator "
+        "fills the masks, and the model, which alone is saved, predicts for every token whether "
+        "it is the original.",
     )
     flags.DEFINE_float(
         "span_mask_share",
         0.06,
-        "Largest number of places of recurring spans that are hidden in an example, as a share of "
-        "its tokens; for --objective=recurring_spans.",
+        "Largest number of hidden occurrences of recurring spans in an example, as a share of its "
+        "tokens; for --objective=recurring_spans.",
         upper_bound=1,
         above=0,
         expert=True,
@@ -112,7 +112,7 @@ def define_objective_flags() -> None:
     flags.DEFINE_bool(
         "detector_order",
         True,
-        "Train the detector of replaced tokens on the order of sentences, too.",
+        "Also train the detector of replaced tokens on the order of sentences.",
         expert=True,
     )
 
@@ -124,7 +124,7 @@ def define_recipe_flags() -> None:
         "num_warmup_steps",
         None,
         "Number of updates until the highest learning rate; by default a fortieth of "
-        "--num_train_steps, or what a run in --output_dir began with.",
+        "--num_train_steps, or the value that the run in --output_dir started with.",
     )
     flags.DEFINE_integer(
         "recipe_batch_size",
@@ -142,8 +142,8 @@ def model(config: AlbertConfig, packed: bool) -> Pretrainer:
         given = [name for name in names if FLAGS[name].present]
         if given and objective != FLAGS.objective:
             raise UserError(
-                f"--{given[0]} is for --objective={objective}; --objective={FLAGS.objective} has "
-                "no such thing. Leave it out."
+                f"--{given[0]} is for --objective={objective} and has no effect with "
+                f"--objective={FLAGS.objective}. Leave it out."
             )
     kind, names = OBJECTIVES[FLAGS.objective]
     return kind(config, packed=packed, **{name: FLAGS[name].value for name in names})
@@ -206,7 +206,7 @@ def data() -> PretrainingData:
     of_text = (fields | _READING) - {"seed", *_FOR_RECORDS, *_FIXED_FOR_TEXT}
     if given := sorted(name for name in of_text if FLAGS[name].present):
         raise UserError(
-            f"--{given[0]} says how --train_text is read, and {FLAGS.train_data} holds records. "
+            f"--{given[0]} applies to --train_text only, but {FLAGS.train_data} contains records. "
             "Leave it out, or make other records with create_pretraining_data."
         )
     masks = (FLAGS[name].value if FLAGS[name].present else None for name in _FOR_RECORDS)

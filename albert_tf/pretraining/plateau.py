@@ -54,9 +54,9 @@ class PlateauWatch:
         if rests and step >= self._next_notice:
             self._next_notice = 2 * step
             return (
-                f"masked words are not predicted better than by their frequencies yet: loss "
-                f"{self._loss:.2f}, and {self._level:.2f} needs no context. From random weights "
-                "this takes thousands of updates; --init_checkpoint with weights of "
+                f"masked words are not yet predicted better than by word frequency: loss "
+                f"{self._loss:.2f}; a loss of {self._level:.2f} needs no context. From random "
+                "weights this phase takes thousands of updates; --init_checkpoint with weights of "
                 "albert_tf.make_starting_weights skips it."
             )
         return None
@@ -65,9 +65,9 @@ class PlateauWatch:
         """The notice of a collapse; resets the lowest loss."""
         lowest, self._lowest = self._lowest, self._loss
         return (
-            f"masked words fell back to their frequencies: loss {self._loss:.2f} after "
+            f"masked words are again predicted by word frequency only: loss {self._loss:.2f} after "
             f"{lowest:.2f} at step {self._lowest_step}. Lower --learning_rate, or lengthen the "
-            "warm-up; a checkpoint from before that step is worth more than the newest."
+            "warm-up; prefer a checkpoint from before that step to the newest one."
         )
 
 

@@ -75,8 +75,8 @@ def set_informed_weights(
     if embeddings.projection is None or config.embedding_size > config.hidden_size or size < 4:
         raise UserError(
             f"embedding_size {config.embedding_size} and hidden_size {config.hidden_size}: word "
-            "statistics are for factorized embeddings, of at least 16 numbers and fewer than "
-            "hidden_size, and heads of at least 4. Start from random weights."
+            "statistics need factorized embeddings, with embedding_size at least 16 and less than "
+            "hidden_size, and heads of size 4 or more. Start from random weights."
         )
     random = np.random.default_rng(seed)
     words = slice(0, config.embedding_size - size)

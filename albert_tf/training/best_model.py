@@ -44,8 +44,8 @@ class BestModel:
                 native.check(directory)
             except UserError as error:
                 raise UserError(
-                    f"{error} Or delete {directory}: the run goes on, and keeps the best of the "
-                    "models that it still makes."
+                    f"{error} Or delete {directory}: the run then continues, and keeps the best "
+                    "of its later models."
                 ) from None
         self.directory = directory
         self._model = model

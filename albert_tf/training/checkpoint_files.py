@@ -55,8 +55,8 @@ def check_steps(run_dir: str, num_train_steps: int) -> None:
     done = max(find(checkpoints_dir(run_dir)), default=0)
     if done > num_train_steps:
         raise UserError(
-            f"the run in --output_dir={run_dir} has already made {done} updates, and is now to end "
-            f"after {num_train_steps} (num_train_steps). Ask for {done} or more, or pass "
+            f"the run in --output_dir={run_dir} has already made {done} updates, more than "
+            f"num_train_steps {num_train_steps}. Ask for {done} or more, or pass "
             "--overwrite to delete that run and start over."
         )
 

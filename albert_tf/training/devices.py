@@ -58,7 +58,7 @@ def prepare_devices(settings: DeviceSettings) -> Devices:
             is_packed = packs_here() and not is_static
     if is_packed and is_static:
         raise UserError(
-            "--packed=true does not go with --jit_compile and --distribution=tpu, whose shapes are "
-            "known beforehand. Use --packed=auto."
+            "--packed=true does not work with --jit_compile or --distribution=tpu, which need "
+            "fixed shapes. Use --packed=auto."
         )
     return Devices(strategy, is_packed, is_fast)

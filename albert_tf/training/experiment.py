@@ -145,21 +145,21 @@ def check(experiment: Experiment) -> None:
     minutes, has_workers = settings.loop.max_minutes, tf.distribute.MultiWorkerMirroredStrategy
     if minutes and isinstance(strategy, has_workers):
         raise UserError(
-            f"--max_minutes={minutes:g} goes by the clock of one machine, and there are several "
-            "workers. Give the number of updates, --num_train_steps."
+            f"--max_minutes={minutes:g} measures time on one machine, but there are several "
+            "workers. Set the number of updates with --num_train_steps."
         )
     sizes = data.sizes
     if minutes and not sizes.is_constant:
         raise UserError(
-            f"--max_minutes={minutes:g} chooses the last update by the speed of those before, and "
-            f"{sizes.flag} changes it. Give the number of updates, --num_train_steps."
+            f"--max_minutes={minutes:g} plans the last update from the speed of training, which "
+            f"{sizes.flag} changes. Set the number of updates with --num_train_steps."
         )
     if not model.trainable_variables:
         raise UserError("the model has no trainable variable: all of its parts are frozen.")
     if settings.jit_compile and model.encoder.packed:
         raise UserError(
-            "--packed=true does not go with --jit_compile, whose shapes are known beforehand. Make "
-            "the model with packed=False."
+            "--packed=true does not work with --jit_compile, which needs fixed shapes. Make the "
+            "model with packed=False."
         )
     if data.num_examples is not None and data.batch_size > data.num_examples:
         raise UserError(

@@ -38,20 +38,20 @@ def explain(error: Exception) -> MachineFailure | None:
     if isinstance(error, _OF_OTHER_WORKERS) and any(sign in text for sign in _SIGNS_OF_A_LOSS):
         return MachineFailure(
             "another worker is gone (it ended, was killed, or cannot be reached). Run the same "
-            "command on every worker again: they go on at the last complete checkpoint.",
+            "command on every worker again: training resumes from the last complete checkpoint.",
             WORKER_LOST,
         )
     first_line = _OF_TENSORFLOW.sub("", (text.strip().splitlines() or [""])[0])
     if _is_one_of(_NO_ROOM, error, text):
         return MachineFailure(
-            f"the disk is full: {first_line}. Make room and run the same command again: it goes on "
-            "at the last complete checkpoint.",
+            f"the disk is full: {first_line}. Make room and run the same command again: it resumes "
+            "from the last complete checkpoint.",
             STORAGE_FAILED,
         )
     if _is_one_of(_NO_ANSWER, error, text):
         return MachineFailure(
-            f"a disk or a file server failed: {first_line}. When it answers again, run the same "
-            "command: it goes on at the last complete checkpoint.",
+            f"a disk or a file server failed: {first_line}. When it works again, run the same "
+            "command: it resumes from the last complete checkpoint.",
             STORAGE_FAILED,
         )
     return None

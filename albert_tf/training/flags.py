@@ -58,7 +58,7 @@ def define_training_flags(
     flags.DEFINE_integer(
         "max_failures",
         0,
-        "Number of times that a run that dies is started again.",
+        "Number of times that a run is restarted after it dies.",
         expert=True,
     )
     define(DeviceSettings, "Devices")
@@ -96,7 +96,7 @@ def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
     for flag, value, others in _USELESS_WITH:
         given = [each for each in others if FLAGS[each].present]
         if given and FLAGS[flag].value == value:
-            raise UserError(f"--{given[0]} does nothing with --{flag}={value}. Leave it out.")
+            raise UserError(f"--{given[0]} has no effect with --{flag}={value}. Leave it out.")
     return read(
         OptimizerSettings,
         learning_rate=recipe.learning_rate,

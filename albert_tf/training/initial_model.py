@@ -30,14 +30,13 @@ class InitialModel(Settings):
     )
     recompute: bool = setting(
         False,
-        "Compute activations again for the gradient instead of keeping them: less memory, more "
-        "time.",
+        "Recompute activations for the gradient instead of keeping them: less memory, more time.",
         expert=True,
     )
     repeat_positions: int = setting(
         0,
-        "Length of the sequences that --init_checkpoint was trained on, if these are longer: "
-        "positions from there on begin as copies of those before. 0: as the weights have them.",
+        "Length of the sequences that --init_checkpoint was trained on, to train on longer ones: "
+        "later positions start as copies of those. 0: keep the positions of the checkpoint.",
         expert=True,
     )
 
@@ -45,8 +44,8 @@ class InitialModel(Settings):
         super().__post_init__()
         if self.repeat_positions and not self.init_checkpoint:
             raise UserError(
-                f"--repeat_positions={self.repeat_positions} repeats positions that weights have "
-                "learned, and there are none. Give --init_checkpoint, or leave it out."
+                f"--repeat_positions={self.repeat_positions} copies trained positions. Give "
+                "--init_checkpoint, or leave it out."
             )
 
     def config(self, vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
@@ -64,7 +63,7 @@ class InitialModel(Settings):
         """
         config = self._named_config()
         if self.preset and not self.init_checkpoint and vocab_size != config.vocab_size:
-            print(f"--preset={self.preset}: vocab_size {vocab_size}, as the data have.")
+            print(f"--preset={self.preset}: vocab_size {vocab_size}, from the data.")
             config = config.replace(vocab_size=vocab_size)
         check_data_fit(config, vocab_size, max_seq_length, data)
         return config.replace(recompute=config.recompute or self.recompute)
@@ -91,12 +90,10 @@ class InitialModel(Settings):
         shipped = self.preset if self.preset in shipped_names() else None
         start = self.init_checkpoint or shipped
         if not start:
-            raise UserError(
-                "--vocab_file is missing, and there is no --init_checkpoint to have one."
-            )
+            raise UserError("--vocab_file is missing. Pass it, or --init_checkpoint.")
         source = locate(start)
         if not source.vocab_file:
-            raise UserError(f"--vocab_file is missing: no vocabulary lies next to {source.path}.")
+            raise UserError(f"--vocab_file is missing: no vocabulary found next to {source.path}.")
         return source.vocab_file
 
     def load_weights(self, model: keras.Model) -> None:

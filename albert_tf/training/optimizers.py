@@ -42,7 +42,7 @@ def make_optimizer(
         for name, default in (("layerwise_learning_rate_decay", 1.0), ("ema_decay", 0.0)):
             if (value := getattr(settings, name)) != default:
                 raise UserError(
-                    f"--{name}={value} does not go with --optimizer=tfa_lamb. Use lamb, adamw or "
+                    f"--{name}={value} does not work with --optimizer=tfa_lamb. Use lamb, adamw or "
                     "muon."
                 )
         return addons_lamb(schedule, **common)
@@ -76,7 +76,7 @@ def guard_updates(
     is_half = precision == "mixed_float16"
     if is_for_tpu(strategy) and (is_half or max_bad_steps):
         raise UserError(
-            f"--precision={precision} with --max_bad_steps={max_bad_steps} does not go with "
+            f"--precision={precision} with --max_bad_steps={max_bad_steps} does not work with "
             "--distribution=tpu. Use mixed_bfloat16 and 0."
         )
     if is_half:

@@ -132,8 +132,8 @@ class StopRequest:
         assert self._run
         work = self._run.ask_to_stop()
         _say(
-            f"{_NAMES[signal.Signals(number)]}: the run ends after {work}, and saves. Once more "
-            "ends it at once."
+            f"{_NAMES[signal.Signals(number)]}: the run ends after {work}, and saves. A second "
+            "signal ends it at once."
         )
 
     def _end_at_once(self, number: int) -> None:

@@ -158,7 +158,7 @@ def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict
     if changes:
         raise UserError(
             f"--output_dir={run_dir} holds a run that was started differently: "
-            f"{'; '.join(changes)}. It could not go on where it was. Use what it was started with, "
+            f"{'; '.join(changes)}. It cannot resume like this. Use what it was started with, "
             "or another folder with --init_checkpoint for its weights, or --overwrite to delete it."
         )
 
@@ -167,7 +167,7 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     """The configuration of a run's model, and the `must_not_change` that `claim` recorded."""
     if not holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
-    remedy = "Put a copy of it there, if you have one"
+    remedy = "Restore it from a copy if you have one"
     must_not_change = starts.read_run_json(os.path.join(run_dir, RUN_FILE), remedy)
     return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), must_not_change
 

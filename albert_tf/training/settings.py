@@ -26,9 +26,9 @@ class OptimizerSettings(Settings):
     """An optimizer and its learning rate."""
 
     optimizer: str = setting(
-        help="Update rule: lamb and adamw are google-research/albert's, muon makes the updates of "
-        "the layers' matrices orthogonal and is adamw for all else, tfa_lamb is TensorFlow "
-        "Addons'.",
+        help="Update rule: lamb and adamw as in google-research/albert; muon, which makes updates "
+        "of the layers' matrices orthogonal and uses adamw for all else; tfa_lamb of TensorFlow "
+        "Addons.",
         one_of=OPTIMIZERS,
     )
     learning_rate: float = setting(help="Highest learning rate, reached at the end of the warm-up.")
@@ -63,8 +63,7 @@ class OptimizerSettings(Settings):
     schedule: str = setting(
         "polynomial",
         "Course of the learning rate after the warm-up: polynomial falls over all updates; wsd "
-        "(warm-up, stable, decay) falls at the end only, and a longer run goes on from before the "
-        "decay.",
+        "(warm-up, stable, decay) falls only at the end; a longer run resumes before the decay.",
         one_of=SCHEDULES,
     )
     decay_share: float = setting(
@@ -100,8 +99,8 @@ class OptimizerSettings(Settings):
 
     ema_decay: float = setting(
         0.0,
-        "Decay rate of a running average of the weights, which is evaluated and saved instead of "
-        "them, as 0.999; 0: there is none.",
+        "Decay rate, such as 0.999, of a running average of the weights, which is evaluated and "
+        "saved instead of them; 0: no average.",
         below=1,
         expert=True,
     )
@@ -155,7 +154,7 @@ class LoopSettings(Settings):
     )
     eval_first: bool = setting(
         False,
-        "Evaluate before the first update, too, to see where --init_checkpoint begins.",
+        "Also evaluate before the first update, to see the scores of --init_checkpoint.",
         expert=True,
     )
 
@@ -187,7 +186,7 @@ class RunSettings(Settings):
     loop: LoopSettings  # type: ignore[misc]
     gradient_accumulation_steps: int = setting(
         1,
-        "Number of parts in which the batch of a replica is worked through before one update.",
+        "Number of parts that the batch of a replica is split into; one update follows them all.",
         at_least=1,
     )
     eval_batch_size: int = setting(
@@ -205,9 +204,9 @@ class RunSettings(Settings):
         super().__post_init__()
         if self.loop.max_minutes and self.optimizer.schedule != "wsd":
             raise UserError(
-                f"--max_minutes={self.loop.max_minutes:g} with --schedule="
-                f"{self.optimizer.schedule}, whose rate depends on the number of updates from the "
-                "first one on. Use --schedule=wsd."
+                f"--max_minutes={self.loop.max_minutes:g} does not work with --schedule="
+                f"{self.optimizer.schedule}, which needs to know the number of updates from the "
+                "start. Use --schedule=wsd."
             )
 
     def as_flags(self) -> dict[str, Any]:
@@ -261,7 +260,7 @@ class DeviceSettings(Settings):
     )
     deterministic: bool = setting(
         False,
-        "Compute the same bits in every run on GPUs, too, at some cost; CPUs need no flag.",
+        "Make runs on GPUs repeatable bit for bit, at some cost in speed; CPUs need no flag.",
         expert=True,
     )
     seed: int = 0  # Of Keras's and TensorFlow's random operations, for `deterministic` only.

@@ -25,9 +25,9 @@ _OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
 _REASONS = {
     "optimizer": "the moments in its checkpoints mean something else",
     "bias_correction": "the moments in its checkpoints mean something else",
-    "ema_decay": "its checkpoints have averages of the weights, or lack them",
-    "precision": "its checkpoints have a loss scale for mixed_float16, and for nothing else",
-    "init_checkpoint": "it would not be read, since the run goes on from its own checkpoints",
+    "ema_decay": "only checkpoints with ema_decay have averages of the weights",
+    "precision": "only checkpoints of mixed_float16 have a loss scale",
+    "init_checkpoint": "it would not be read, since the run resumes from its own checkpoints",
 }
 
 
@@ -50,14 +50,14 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
     folder = os.path.join(run_dir, FOLDER)
     for number in reversed(_numbers(folder)):
         path = os.path.join(folder, f"{number:04}.json")
-        start = read_run_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
+        start = read_run_json(path, f"Delete it to use the starts before it ({FOLDER}/)")
         # Different, not larger: a start that finds damaged checkpoints resumes from an older one.
         if start["newest_checkpoint"] != newest_step:
             return start["flags"]
     flags = last_flags(run_dir)
     if not flags:
         path = os.path.join(run_dir, FLAGS_FILE)
-        print(f"{path} is missing: which flags have changed is not known.", flush=True)
+        print(f"{path} is missing: changes of flags are not detected.", flush=True)
     return flags
 
 
@@ -66,7 +66,7 @@ def last_flags(run_dir: str) -> dict[str, Any]:
     path = os.path.join(run_dir, FLAGS_FILE)
     if not tf.io.gfile.exists(path):
         return {}
-    return read_run_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
+    return read_run_json(path, f"Restore it from the object `flags` in the last file in {FOLDER}/")
 
 
 def _numbers(folder: str) -> list[int]:
@@ -85,7 +85,7 @@ def check_changes(
             raise UserError(
                 f"--{name}={new}: the run in --output_dir={run_dir} was started with --{name}="
                 f"{old}, and {_REASONS[name]}. Use what it was started with, or --allow_changes="
-                f"{kind} to go on all the same, or another folder with --init_checkpoint for the "
+                f"{kind} to resume anyway, or another folder with --init_checkpoint for the "
                 "run's weights, or --overwrite to delete it."
             )
     if changes:

@@ -205,7 +205,7 @@ class TrainingState:
         try:
             _read_into(path, model=self._model, optimizer=self._optimizer)
         except (ValueError, AssertionError):
-            print(f"{path} is of another kind of optimizer: moments start at zero.", flush=True)
+            print(f"{path} was written with another optimizer: moments start at zero.", flush=True)
             # The failed read may have restored some of them. Scalars are step and learning rate.
             for variable in self._optimizer_variables():
                 if variable.shape.rank:

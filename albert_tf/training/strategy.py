@@ -54,7 +54,7 @@ def _multi_worker_strategy(given: str) -> tf.distribute.Strategy:
     try:
         config = json.loads(given)
         if not (isinstance(config, dict) and {"cluster", "task"} <= config.keys()):
-            raise ValueError("it has no cluster or no task")
+            raise ValueError("it needs both cluster and task")
         return tf.distribute.MultiWorkerMirroredStrategy()
     except ValueError as error:
         raise UserError(

@@ -77,8 +77,8 @@ def supervise(
             pause = pause_seconds if code == failures.STORAGE_FAILED else 0
             when = f" in {pause:.0f} seconds" if pause else ""
             print(
-                f"training died (exit code {code}); failure {num_failures} of {max_failures} that "
-                f"are allowed: going on at the last checkpoint{when}",
+                f"training died (exit code {code}); failure {num_failures} of {max_failures} "
+                f"allowed: resuming from the last checkpoint{when}",
                 file=sys.stderr,
                 flush=True,
             )

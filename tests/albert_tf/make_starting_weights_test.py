@@ -42,7 +42,7 @@ def test_from_records_to_a_run(work, tmp_path, config_file, result_of, pretrain,
     Path(tmp_path, "mine").mkdir()
     Path(tmp_path, "mine", "thesis.txt").touch()
     mine = result_of(MODULE, *arguments, f"--output_dir={tmp_path / 'mine'}", "--overwrite")
-    assert mine.returncode == 2 and "mine holds no model, and is not replaced" in mine.stderr
+    assert mine.returncode == 2 and "mine is not a model folder, so it is not" in mine.stderr
     remote = f"ram://{tmp_path.name}/start"
     atomic_files.write_json(f"{remote}/{native.METADATA_FILE}", {})
     there = result_of(MODULE, *arguments, f"--output_dir={remote}")

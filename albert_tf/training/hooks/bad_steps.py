@@ -44,8 +44,8 @@ class BadSteps(Hook):
             raise self._diverged(found, ", or let --max_bad_steps leave out such steps")
         if in_a_row >= MAX_BAD_IN_A_ROW:
             raise self._diverged(
-                f"{found}; {in_a_row} steps in a row were left out, and weights that are not "
-                "updated do not heal"
+                f"{found}; {in_a_row} steps in a row were left out, and leaving out more "
+                "would not help"
             )
         self._run.reporter.note(f"{found}; {count} step(s) left out, {self._num_bad} so far")
 

@@ -53,9 +53,9 @@ class Checkpoints(Hook):
         if not self._run.is_chief:
             return
         if _keep(checkpoints_dir(self._run.run_dir), step):
-            text = "its checkpoint is kept: with more num_train_steps the run goes on from here"
+            text = "its checkpoint is kept: with more num_train_steps the run resumes from here"
         else:
-            text = "it has no checkpoint: a longer run cannot go on from here"
+            text = "it has no checkpoint: a longer run cannot resume from here"
         self._run.reporter.note(f"the learning rate falls from step {step} on; {text}")
 
 
@@ -76,8 +76,8 @@ def go_back(run_dir: str, decay_start: int) -> None:
     tf.io.gfile.rmtree(kept)
     if later:
         print(
-            f"the decay now begins at step {decay_start}: going on from step {step}, before the "
-            "former decay, whose updates are made again at the full rate",
+            f"the decay now begins at step {decay_start}: resuming from step {step}, before the "
+            "former decay; its updates are repeated at the full rate",
             flush=True,
         )
 

@@ -47,15 +47,15 @@ def read_minutes(settings: RunSettings) -> Minutes:
     path, asked = _path(settings), settings.loop.max_minutes
     if not tf.io.gfile.exists(path):
         return Minutes(asked)
-    remedy = "Delete it, and the minutes of earlier starts do not count"
+    remedy = "Delete it to ignore the minutes of earlier starts"
     found = json_records.parse(Minutes, starts.read_run_json(path, remedy), path)
     if found.num_train_steps is None or asked > found.max_minutes:
         return Minutes(asked, found.seconds)
     if asked < found.max_minutes:
         raise UserError(
-            f"--max_minutes={asked:g}: this run was given {found.max_minutes:g} minutes, and its "
-            f"end is fixed at step {found.num_train_steps}. Give it as many or more, or pass "
-            "--overwrite to delete it."
+            f"--max_minutes={asked:g}: this run was given {found.max_minutes:g} minutes, which "
+            f"fixed its end at step {found.num_train_steps}. Give that many minutes or more, or "
+            "pass --overwrite to delete it."
         )
     return found
 
@@ -71,7 +71,7 @@ def with_chosen_end(settings: RunSettings) -> RunSettings:
     if settings.loop.num_train_steps < last:
         raise UserError(
             f"--num_train_steps={settings.loop.num_train_steps}: the minutes of this run have "
-            f"fixed its end at step {last}. Give as many or more, or --overwrite to begin anew."
+            f"fixed its end at step {last}. Give that many or more, or --overwrite to start over."
         )
     return dataclasses.replace(
         settings,
@@ -128,7 +128,7 @@ class Deadline(Hook):
         if is_second and expected < optimizer.num_warmup_steps:
             raise UserError(
                 f"--max_minutes={self._minutes.max_minutes:g}: at this speed the learning rate has "
-                f"to fall from step {expected} on, in the midst of its warm-up. Lower "
+                f"to fall from step {expected} on, during its warm-up. Lower "
                 f"--num_warmup_steps={optimizer.num_warmup_steps}, or give more minutes."
             )
         return left <= 0 and step >= optimizer.num_warmup_steps
@@ -142,8 +142,8 @@ class Deadline(Hook):
         self.record()
         self._note(
             f"--max_minutes: the rate falls from step {step} on, and the run ends with step {last} "
-            f"({MINUTES_FILE}); with --num_train_steps={last} "
-            f"--decay_share={share_of_decay(step, last)} any machine repeats it"
+            f"({MINUTES_FILE}); to repeat it on any machine: --num_train_steps={last} "
+            f"--decay_share={share_of_decay(step, last)}"
         )
 
     def record(self) -> None:

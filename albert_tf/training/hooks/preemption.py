@@ -92,7 +92,7 @@ def read_totals(run: Run) -> dict[str, Ratio]:
     none, path = run.stepper.no_totals(), os.path.join(run.run_dir, _TOTALS)
     if not tf.io.gfile.exists(path):
         return none
-    remedy = "Delete it, and the next row of metrics.csv is of the updates from here on"
+    remedy = "Delete it to average only later updates in the next row of metrics.csv"
     record = starts.read_run_json(path, remedy)
     if record["step"] != run.state.step or record["totals"].keys() != none.keys():
         return none

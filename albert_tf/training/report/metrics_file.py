@@ -31,8 +31,8 @@ class MetricsFile:
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))
         if start_step and not _is_as_written(path):
             print(
-                f"{path} is not what was written: figures of earlier steps are missing or changed, "
-                "and rows that cannot be read are left out. The weights are not concerned.",
+                f"{path} is not as it was written: figures of earlier steps are missing or "
+                "changed, and unreadable rows are left out. The weights are not affected.",
                 flush=True,
             )
         rows = read_metrics(path) if start_step else []

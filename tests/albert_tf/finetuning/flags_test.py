@@ -134,7 +134,7 @@ def test_searches_that_are_refused(given, search, message):
 def test_a_search_for_what_does_nothing(given):
     given(task="rte", search="muon_momentum=0.8,0.9")
     (variant, _) = finetuning_flags.series()
-    message = "--muon_momentum does nothing with --optimizer=adamw"
+    message = "--muon_momentum has no effect with --optimizer=adamw"
     with (
         finetuning_flags.using_variant("out", variant, False),
         pytest.raises(UserError, match=message),

@@ -145,7 +145,7 @@ def test_remarks_where_no_answer_is_the_only_right_one():
     assert remarks(None, ["a", "b"]) == remarks(None, ["a"]) == []
     assert remarks([["a"], ["b"]], [["a"], ["c"]]) == []  # Tags of sentences are lists.
     (sentence,) = remarks(None, ["", ""])
-    assert sentence.startswith("Every prediction is '': the model tells no examples apart. Try")
+    assert sentence.startswith("Every prediction is '': the model does not distinguish examples.")
 
 
 def test_remarks():

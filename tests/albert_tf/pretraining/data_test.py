@@ -139,5 +139,5 @@ def test_batches_of_other_sizes_go_on_in_the_same_order(work, kind):
 def test_static_records_have_their_masks(masks):
     static = Path(__file__).parents[2] / "goldens" / "earlier_folders" / "records" / "static"
     ((name, value),) = masks.items()
-    with pytest.raises(UserError, match=f"^--{name}={value} is for masks that are drawn"):
+    with pytest.raises(UserError, match=f"^--{name}={value} changes masks that are drawn"):
         open_records(str(static), 8, **masks)

@@ -91,7 +91,7 @@ def test_folders_that_cannot_be_held_out(work):
     ("settings", "other", "message"),
     [
         ({}, {}, "no checkpoint appeared in .* within --eval_timeout=0.0"),
-        ({}, {"task": "rte"}, "is a run of fine-tuning, .* --mode=eval of run_finetun"),
+        ({}, {"task": "rte"}, "is a fine-tuning run.* --mode=eval of run_finetun"),
         ({"ema_decay": 0.5}, {}, "is a run of --ema_decay=0.5, whose averages"),
     ],
 )

@@ -60,7 +60,7 @@ def test_records_or_text(parse_data, monkeypatch):
     for argv, message in (
         ([], "--train_data is missing: a folder of records .* by --train_text"),
         (["--train_data=a", "--train_text=b"], "--train_data and --train_text are both given"),
-        (["--train_data=a", "--language=en"], "--language says how --train_text is read, and a"),
+        (["--train_data=a", "--language=en"], "--language applies to --train_text only, but a"),
     ):
         for name in ("train_data", "train_text", "language"):
             FLAGS[name].unparse()

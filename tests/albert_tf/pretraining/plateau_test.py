@@ -40,7 +40,7 @@ def test_the_level_is_what_the_best_model_without_context_has():
 def test_a_loss_that_rests_is_told_of_more_and_more_rarely():
     found = notices([LEVEL - 0.2] * 250)
     assert list(found) == [500, 1000, 2000, 4000]
-    assert f"loss {LEVEL - 0.2:.2f}, and {LEVEL:.2f} needs no context" in found[500]
+    assert f"loss {LEVEL - 0.2:.2f}; a loss of {LEVEL:.2f} needs no context" in found[500]
     assert "make_starting_weights" in found[500]
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_news(losses):
 def test_a_collapse_is_told_once():
     falling, back = list(np.linspace(9, 4, 100)), [LEVEL] * 60
     found = notices(falling + back + [4.0] * 50 + back)
-    first, second = [step for step, text in found.items() if "fell back" in text]
+    first, second = [step for step, text in found.items() if "frequency only" in text]
     assert 2_000 < first < 2_300 and 4_200 < second < 4_500
     assert "at step 2000" in found[first] and "Lower --learning_rate" in found[first]
 

@@ -100,7 +100,7 @@ def test_averages_come_and_go_on_request(experiment, tmp_path, capsys):
     """Where they go, training is as if they had never been. New ones begin with the weights."""
     for name, decay in (("on", 0.5), ("off", 0.0)):
         run_experiment(experiment(name, decay, last=1))
-        with pytest.raises(UserError, match="have averages of the weights, or lack them"):
+        with pytest.raises(UserError, match="only checkpoints with ema_decay have averages"):
             run_experiment(experiment(name, 0.5 - decay))
         capsys.readouterr()
         run_experiment(experiment(name, 0.5 - decay, allow_changes=("optimizer",)))

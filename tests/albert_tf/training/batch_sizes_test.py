@@ -134,6 +134,6 @@ def test_what_does_not_go_together(described, tmp_path, two_devices, changes, me
     found = dataclasses.replace(found, data=dataclasses.replace(found.data, **changes))
     with pytest.raises(UserError, match=message):
         run_experiment(found)
-    with pytest.raises(UserError, match="^--max_minutes=1 chooses the last update by the speed of"):
+    with pytest.raises(UserError, match="^--max_minutes=1 plans the last update from the speed of"):
         run_experiment(described(two_devices, 6, max_minutes=1))
     assert not (tmp_path / "run").exists()

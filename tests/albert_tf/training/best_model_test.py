@@ -47,7 +47,7 @@ def test_a_damaged_one_is_refused(make, tmp_path):
         path = tmp_path / "best" / name
         content = path.read_bytes()
         path.write_bytes(content[:-1])
-        with pytest.raises(UserError, match=f"{name} is damaged.*Or delete .*best: the run goes"):
+        with pytest.raises(UserError, match=f"{name} is damaged.*Or delete .*best: the run then"):
             make(True)
         path.write_bytes(content)
     make(True)

@@ -145,7 +145,7 @@ def test_packed_rows(prepared, monkeypatch, packed, packs, is_static, jit_compil
     monkeypatch.setattr(devices, "packs_here", lambda: packs)
     monkeypatch.setattr(devices, "shapes_must_be_static", lambda: is_static)
     if expected is None:
-        with pytest.raises(UserError, match="--packed=true does not go with --jit_compile and --d"):
+        with pytest.raises(UserError, match="--packed=true does not work with --jit_compile or --"):
             prepared(packed=packed, jit_compile=jit_compile)
     else:
         assert prepared(packed=packed, jit_compile=jit_compile).packed is expected

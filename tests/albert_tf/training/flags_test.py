@@ -149,6 +149,6 @@ def test_the_vocabulary(parse):
 )
 def test_flags_that_would_do_nothing(parse, given):
     parse(*given)
-    message = f"{given[1].partition('=')[0]} does nothing with {given[0]}"
+    message = f"{given[1].partition('=')[0]} has no effect with {given[0]}"
     with pytest.raises(UserError, match=message):
         shared_flags.optimizer_settings(Recipe(0.1, 10, 1))

@@ -14,7 +14,7 @@ from albert_tf.training import InitialModel
 def test_a_preset_takes_over_the_vocabulary_size(capsys):
     config = InitialModel(preset="albert-tiny", recompute=True).config(77, 64, "records")
     assert config == get_preset("albert-tiny").replace(vocab_size=77, recompute=True)
-    assert capsys.readouterr().out == "--preset=albert-tiny: vocab_size 77, as the data have.\n"
+    assert capsys.readouterr().out == "--preset=albert-tiny: vocab_size 77, from the data.\n"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_weights_bring_their_architecture_and_vocabulary(folder, tiny_config, tm
     assert start.chosen_vocabulary("mine.txt") == "mine.txt"
     shipped = InitialModel(preset="albert-small-en").chosen_vocabulary(None)
     assert shipped.endswith("albert-small-en/spiece.model")
-    with pytest.raises(UserError, match="--vocab_file is missing, and there is no --init_check"):
+    with pytest.raises(UserError, match="--vocab_file is missing. Pass it, or --init_check"):
         InitialModel(preset="albert-tiny").chosen_vocabulary(None)
 
 
@@ -61,7 +61,7 @@ def test_positions_that_were_not_trained_begin_as_copies(folder, tiny_config):
 
 
 def test_positions_that_cannot_be_repeated(folder, tiny_config):
-    with pytest.raises(UserError, match="--repeat_positions=6 repeats .* Give --init_checkpoint"):
+    with pytest.raises(UserError, match="--repeat_positions=6 copies .* Give --init_checkpoint"):
         InitialModel(preset="albert-tiny", repeat_positions=6)
     start = InitialModel(init_checkpoint=folder, repeat_positions=17)
     with pytest.raises(UserError, match="--repeat_positions=17 does not lie between 1 and 16"):
@@ -111,7 +111,7 @@ def test_weights_without_a_vocabulary(tiny_config, tmp_path):
     native.save(AlbertPretrainer(tiny_config), str(tmp_path / "bare"), {})
     start = InitialModel(init_checkpoint=str(tmp_path / "bare"))
     with pytest.raises(
-        UserError, match="--vocab_file is missing: no vocabulary lies next to .*bare"
+        UserError, match="--vocab_file is missing: no vocabulary found next to .*bare"
     ):
         start.chosen_vocabulary(None)
 

@@ -232,7 +232,7 @@ def test_a_complete_run_is_evaluated_again(alone, whole, pretraining_data, tmp_p
 
     metrics = again(6)
     assert (folder / "metrics.csv").read_bytes() == before
-    with pytest.raises(UserError, match="already made 6 updates, and is now to end after 5"):
+    with pytest.raises(UserError, match="already made 6 updates, more than num_train_steps 5"):
         again(5)
     rows = read_metrics(str(folder / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)

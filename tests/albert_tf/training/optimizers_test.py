@@ -32,7 +32,7 @@ def test_settings_that_cannot_be(tiny_config):
     settings = OptimizerSettings("tfa_lamb", 0.1, layerwise_learning_rate_decay=0.9)
     groups = tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2)
     for given in (settings, OptimizerSettings("tfa_lamb", 0.1, ema_decay=0.9)):
-        with pytest.raises(UserError, match="=0.9 does not go with --optimizer=tfa_lamb"):
+        with pytest.raises(UserError, match="=0.9 does not work with --optimizer=tfa_lamb"):
             make_optimizer(given, groups, 10)
     with pytest.raises(UserError, match="num_warmup_steps 11"):
         make_optimizer(OptimizerSettings("lamb", 0.1, 11), tiny_config, 10)

@@ -108,7 +108,7 @@ def test_flags_that_nobody_knows(start, tmp_path, capsys):
     start()
     (tmp_path / "run" / "flags.json").unlink()
     start(optimizer="adamw")
-    assert "flags.json is missing: which flags have changed is not known" in capsys.readouterr().out
+    assert "flags.json is missing: changes of flags are not detected" in capsys.readouterr().out
 
 
 def test_each_start_is_kept(start, save, tmp_path):

@@ -39,5 +39,5 @@ def test_a_longer_run_goes_on_from_before_the_decay(
     longer = run(config, pretraining_data, tmp_path / "stretches", 4)
     for left, right in zip(longer, expected):
         np.testing.assert_array_equal(left, right)
-    assert "going on from step 1, before the former decay" in capsys.readouterr().out
+    assert "resuming from step 1, before the former decay" in capsys.readouterr().out
     assert find(str(tmp_path / "stretches" / "checkpoints" / "before_decay")) == [2]

@@ -77,7 +77,7 @@ def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
     assert (chosen.loop.num_train_steps, chosen.loop.max_minutes) == (280, 0)
     assert chosen.optimizer.decay_start(280) == 220 and chosen.flags["max_minutes"] == 10
     assert with_chosen_end(chosen) == chosen
-    with pytest.raises(UserError, match="--max_minutes=9: .* given 10 minutes.*fixed at step 280"):
+    with pytest.raises(UserError, match="--max_minutes=9: .* given 10 minutes.*end at step 280"):
         Started(tmp_path, clock, minutes=9)
     longer = Started(tmp_path, clock, minutes=20)
     assert with_chosen_end(longer.settings) == longer.settings
@@ -188,7 +188,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
 
     capsys.readouterr()
     run_experiment(make_experiment("run", **{**by_clock, "max_minutes": 0.24}))
-    assert f"going on from step {start}, before the former decay" in capsys.readouterr().out
+    assert f"resuming from step {start}, before the former decay" in capsys.readouterr().out
     longer = json.loads(record.read_text())
     assert longer["decay_start"] > start and longer["max_minutes"] == 0.24
 

@@ -81,10 +81,10 @@ def test_a_change_of_what_was_saved_is_told(path, capsys):
         with open(path, "w") as file:
             file.write(change(text))
         MetricsFile(path, ["loss"], 20)
-        assert "metrics.csv is not what was written" in capsys.readouterr().out
+        assert "metrics.csv is not as it was written" in capsys.readouterr().out
     os.remove(path)
     MetricsFile(path, ["loss"], 20)
-    assert "metrics.csv is not what was written" in capsys.readouterr().out
+    assert "metrics.csv is not as it was written" in capsys.readouterr().out
 
 
 def test_it_is_made_safe_when_asked(path, monkeypatch):
