@@ -99,8 +99,8 @@ def test_lengths_may_vary_or_be_padded(tmp_path, tokenizer):
     "rows, says",
     [
         ([example(token_ids=np.array([1, 2, 2500]))], "Example 1: token_ids has 2500.*to 2499"),
-        ([example(), example(num_tokens_a=np.int64(-1))], "Example 2: num_tokens_a is -1"),
-        ([example(), example(token_ids=np.array([20, 0, 22], np.int16))], "Example 2.*zeros beh"),
+        ([example(), example(num_tokens_a=np.int64(-1))], "Example 2: num_tokens_a has -1"),
+        ([example(), example(token_ids=np.array([20, 0, 22], np.int16))], "Example 2.*only by ze"),
         ([example(num_tokens_a=np.int64(0))], "num_tokens_a is 0, but should be 1 to 3"),
         ([example(), example(num_tokens_a=np.int64(4))], "Example 2: num_tokens_a is 4"),
         ([example(token_boundary=np.array([True]))], "one value for each token"),
