@@ -1,6 +1,6 @@
-"""Makes a folder of records of google-research/albert or of the Model Garden readable here.
+"""Makes records of google-research/albert or of the Model Garden readable by this project.
 
-Their create_pretraining_data writes TFRecord files and nothing else; this program reads them once,
+Their create_pretraining_data writes only TFRecord files; this program reads them once
 and puts a manifest, the vocabulary and the counts of labels next to them.
 
     python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
@@ -43,7 +43,7 @@ def define_flags() -> None:
         "sentence_objective",
         "sop",
         segments.SENTENCE_OBJECTIVES,
-        "Meaning of the records' next_sentence_labels.",
+        "Meaning of next_sentence_labels in the records.",
     )
 
 
@@ -54,16 +54,16 @@ def _lengths(path: str) -> tuple[int, int]:
             tf.io.parse_single_example(serialized, {"input_ids": tf.io.VarLenFeature(tf.int64)})
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # Its message decodes bytes.
             raise UserError(
-                f"{path} holds no tf.train.Examples with integers as input_ids. Name files of "
-                "records."
+                f"{path} contains no tf.train.Examples with integer input_ids. Give TFRecord "
+                "files that contain them."
             ) from None
         found = tf.train.Example.FromString(serialized).features.feature
         # Only the names are used here: S and P are not known yet.
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
         if not needed <= set(found):
             raise UserError(
-                f"{path} lacks the columns {', '.join(sorted(needed - set(found)))}; it holds "
-                f"{', '.join(sorted(found))}. Make it without --use_v2_feature_names."
+                f"{path} lacks the columns {', '.join(sorted(needed - set(found)))}; it has "
+                f"{', '.join(sorted(found))}. Create it without --use_v2_feature_names."
             )
         length = len(found["input_ids"].int64_list.value)
         return length, len(found["masked_lm_positions"].int64_list.value)
@@ -101,8 +101,8 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     """
     if storage.exists(os.path.join(data, record_folder.MANIFEST)):
         raise UserError(
-            f"--data={data} already holds data ({record_folder.MANIFEST}): its records are known "
-            "here. Look at them with python -m data_pipeline.inspect_records."
+            f"--data={data} already has a {record_folder.MANIFEST}, so its records need not be "
+            "adopted. Inspect them with python -m data_pipeline.inspect_records."
         )
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
     names = [name for name in names if not storage.is_folder(os.path.join(data, name))]
@@ -116,7 +116,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         files = [_add_file(path, schema, statistics) for path in paths]
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         raise UserError(
-            f"The files in {data} should be uncompressed TFRecords of one length: "
+            f"The files in {data} should be uncompressed TFRecords of equal length: "
             f"{message_of(error)}."
         ) from error
     settings = PretrainingSettings(

@@ -43,14 +43,14 @@ def define_flags() -> None:
     flags.DEFINE_float(
         "shard_mb",
         0,
-        "Megabytes of text per file of records and copy; 0: a 32nd of the corpus, from 1 to 32.",
+        "Megabytes of text per record file and copy; 0: 1/32 of the corpus, between 1 and 32.",
         upper_bound=1024,
         expert=True,
     )
     flags.DEFINE_integer(
         "num_processes",
         0,
-        "Number of processes that make records, which do not depend on it; 0: one per processor.",
+        "Number of processes; it does not affect the records. 0: one per processor.",
         upper_bound=1024,
     )
     flags.DEFINE_enum(
@@ -95,14 +95,14 @@ def _check_runner() -> None:
     """Raises UserError for flags that would have no effect, with or without Beam."""
     if FLAGS.pipeline_option and not FLAGS.runner:
         raise UserError(
-            f"--pipeline_option={FLAGS.pipeline_option[0]} is for Apache Beam, which runs with "
-            "--runner only. Add --runner, or leave it out."
+            f"--pipeline_option={FLAGS.pipeline_option[0]} is for Apache Beam, which runs only "
+            "with --runner. Add --runner, or leave it out."
         )
     # Also if the given value is the default: the user should know that the flag has no effect.
     if FLAGS.runner and FLAGS["num_processes"].present:
         raise UserError(
-            f"--num_processes does nothing with --runner={FLAGS.runner}, whose own options are "
-            "given as --pipeline_option. Leave it out."
+            f"--num_processes has no effect with --runner={FLAGS.runner}. Leave it out; give "
+            "the runner's own options as --pipeline_option."
         )
 
 

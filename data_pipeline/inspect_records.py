@@ -27,7 +27,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("verify", True, "Compare every file with the manifest first.")
     flags.group("Display")
     flags.DEFINE_integer("num_records", 3, "Number of records to show.")
-    flags.DEFINE_integer("measure", 2000, "Number of records to measure the distributions of.")
+    flags.DEFINE_integer("measure", 2000, "Number of records to measure distributions on.")
     flags.DEFINE_enum("color", "auto", ["auto", "always", "never"], "Mark masked pieces in color.")
 
 

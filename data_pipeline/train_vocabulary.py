@@ -45,12 +45,12 @@ def define_flags() -> None:
         "rules",
         "google",
         RULES,
-        "Origin of the rules for quotes and for pieces such as '2010,'.",
+        "Source of the rules for quotes and for pieces such as '2010,'.",
     )
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
-        "Largest number of sentences for SentencePiece, drawn at random.",
+        "Maximum number of sentences, drawn at random, for SentencePiece.",
         101,
     )
     flags.DEFINE_float(

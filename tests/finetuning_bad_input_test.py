@@ -36,11 +36,11 @@ FILES = [
     (
         *("qnli", "one id twice", "dev"),
         rows("index\tquestion\tsentence\tlabel", *["7\ta\tb\tentailment"] * 2),
-        "dev.tsv:3: the id '7' is that of {dir}/QNLI/dev.tsv:2, too; answers are named by id.",
+        "dev.tsv:3: the id '7' is also that of {dir}/QNLI/dev.tsv:2; answers are identified by",
     ),
     (
         *("cb", "one id twice", "train", json_rows(CB, CB)),
-        "train.jsonl:2: the id '0' is that of {dir}/CB/train.jsonl:1, too",
+        "train.jsonl:2: the id '0' is also that of {dir}/CB/train.jsonl:1",
     ),
     ("sst-2", "UTF-16", "train", "sentence".encode("utf-16"), "train.tsv:1: the text is not UTF-8"),
     (
@@ -153,9 +153,9 @@ FLAGS = [
         r"--label_separator='\\t' cannot stand",
     ),
     ("tsv", {"multi_label": True, "threshold": 0}, "expected a finite number above 0, up to 1"),
-    ("tsv", {"pair_column": "label"}, "--label_column=label is the column of --pair_column"),
-    ("tsv", {"label_column": "text"}, "--label_column=text is the column of --text_column"),
-    ("tsv", {"num_train_epochs": 3, "num_train_steps": 5}, "num_train_steps=5 are both given"),
+    ("tsv", {"pair_column": "label"}, "--label_column=label is also the --pair_column"),
+    ("tsv", {"label_column": "text"}, "--label_column=text is also the --text_column"),
+    ("tsv", {"num_train_epochs": 3, "num_train_steps": 5}, "num_train_steps=5 both set the"),
     ("tsv", {"predict_file": "/nowhere"}, "--predict_file=/nowhere does not exist"),
     ("tsv", {"splits": "nope"}, "--splits=nope is for --mode=eval or --mode=predict"),
     ("tsv", {"only_windows_with_answer": True}, "--only_windows_with_answer does not apply"),

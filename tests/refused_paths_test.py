@@ -30,12 +30,12 @@ PROGRAMS: dict[str, tuple[list[str], list[str]]] = {
 }
 IO = "needs tensorflow-io, which the programs do not load. Copy or mount it to a disk"
 VALUES = {
-    "s3://bucket/x": f"TensorFlow has no files of s3:// by itself. s3:// {IO}",
+    "s3://bucket/x": f"TensorFlow alone does not support s3://. s3:// {IO}",
     "hdfs://host/x": f"hdfs:// {IO}",
-    "foo://x/y": "TensorFlow has no files of foo:// by itself. Name a path on a disk, or gs://.",
-    "ftp://host/x": "ftp:// by itself. Name a path on a disk, to which you have downloaded",
-    "http://127.0.0.1:9/x": "Name a path on a disk, to which you have downloaded",
-    "FILE/sub": "FILE is a file, so that nothing is under it. Name another path.",
+    "foo://x/y": "TensorFlow alone does not support foo://. Name a path on a disk, or gs://.",
+    "ftp://host/x": "support ftp://. Download the files to a disk, and name their path",
+    "http://127.0.0.1:9/x": "Download the files to a disk, and name their path",
+    "FILE/sub": "FILE is a file, so no path can be under it. Name another path.",
 }
 
 

@@ -69,7 +69,7 @@ def test_the_second_program_is_refused_with_the_name_of_the_first(tmp_path, star
         message = second.communicate(timeout=120)[1]
         assert second.returncode == 2
         holder = f"process {os.getpid()} on {socket.gethostname()}, started "
-        assert f"--output_dir={tmp_path} is in use: {holder}" in message
+        assert f"--output_dir={tmp_path} is in use by {holder}" in message
         assert os.listdir(tmp_path) == [lock.LOCK_FILE]
     assert os.listdir(tmp_path) == []
 

@@ -130,11 +130,9 @@ def leave_one(what: str, *names: str) -> None:
     direct = [name for name in names if any(word.sets(name) for word in words)]
     shown = {name: f"--{name}={FLAGS[name].value}" for name in names}
     if len(direct) != 1:
-        raise UserError(
-            f"{' and '.join(shown.values())} are both given, and each is {what}. Leave one out."
-        )
+        raise UserError(f"{' and '.join(shown.values())} both set {what}. Leave one out.")
     (of_file,) = set(names) - set(direct)
-    print(f"{shown[direct[0]]} instead of {shown[of_file]} of the flag file.")
+    print(f"{shown[direct[0]]} overrides {shown[of_file]} of the flag file.")
     FLAGS[of_file].unparse()
 
 

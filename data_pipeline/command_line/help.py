@@ -25,7 +25,7 @@ def help_text(program: ModuleType, full: bool) -> str:
     for title, found in by_group:
         parts.append("\n".join([f"{title}:", *map(flag_help, found)]))
     if len(shown) < (count := len(flags.defined())):
-        parts.append(f"--helpfull lists all {count} flags; those seldom needed are left out here.")
+        parts.append(f"--helpfull lists all {count} flags; rarely used ones are omitted here.")
     return "\n\n".join(parts)
 
 

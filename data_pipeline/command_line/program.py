@@ -148,7 +148,7 @@ def _check_encoding() -> None:
         try:
             str(flag.value).encode("utf-8")
         except UnicodeEncodeError:
-            raise UserError(f"--{flag.name} holds bytes that are not text in UTF-8.") from None
+            raise UserError(f"--{flag.name} contains bytes that are not UTF-8.") from None
 
 
 def _check_paths() -> None:

@@ -53,11 +53,11 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
     `path` is the first of `more` + 1 files with a bad line.
     """
     lines = [line for line in lines if line.strip()]
-    files = f"{path} is" if not more else f"{path} (and {more} more of the files next to it) is"
+    files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
     if binary := _most(lines, _has_controls):
         raise UserError(
-            f"{files} not text: {binary} hold NUL bytes or control "
-            "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
+            f"{files} not text: {binary} contain NUL bytes or control "
+            "characters. Give UTF-8 text (convert UTF-16 without a byte order mark "
             "first), jsonl or Parquet files."
         )
     if wrong := _most(lines, lambda line: not _is_utf8(line)):

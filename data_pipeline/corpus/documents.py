@@ -34,16 +34,13 @@ class Corpus(Settings):
     patterns: Sequence[str] | str
     input_format: str = setting(
         "auto",
-        "Format of the files, see docs/data.md; auto: the one that their names and beginnings "
-        "tell.",
+        "Format of the files (docs/data.md); auto: detected from their names and first lines.",
         one_of=INPUT_FORMATS,
     )
     text_field: str = setting("text", "Field of jsonl, or column of Parquet, that holds the text.")
-    language: str = setting(
-        "en", "Language of the text, an ISO code, by which sentences are split."
-    )
+    language: str = setting("en", "ISO code of the language of the text, used to split sentences.")
     deduplicate: bool = setting(
-        False, "Drop documents that equal an earlier one, whitespace aside."
+        False, "Drop documents that equal an earlier one, ignoring whitespace."
     )
 
     def __post_init__(self) -> None:

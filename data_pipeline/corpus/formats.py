@@ -143,7 +143,7 @@ class JsonLines(Format):
 
     def doubt(self, beginning: Beginning) -> str:
         if any(line.lstrip().startswith(b"[") for line in beginning.sample[:1]):
-            return "it is a JSON array, not an object a line: write those (jq -c '.[]')"
+            return "it is a JSON array; write one object per line (jq -c '.[]')"
         return ""
 
     def documents(
@@ -250,12 +250,12 @@ class Lines(Format):
         has_tags = 2 * sum(bool(_TAG.search(line)) for line in lines) > len(lines)
         is_short = len(lines) < _FEW_LINES
         if has_tags and (not is_short or _HTML.match(lines[0])):
-            return "most lines hold tags, as in HTML: extract its text first (pandoc -t plain)"
+            return "most lines contain tags, as in HTML: extract its text first (pandoc -t plain)"
         wrapped = (_WRAPPED_LINE.fullmatch(line.decode("utf-8", "replace")) for line in lines)
         if 2 * sum(map(_is_json_object, lines[:_FEW_LINES])) > len(lines[:_FEW_LINES]):
             return "most lines are JSON objects: --input_format=jsonl reads them"
         if not is_short and 2 * sum(map(bool, wrapped)) > len(lines):
-            return "most lines end at a width inside a sentence: --input_format=wrapped joins them"
+            return "most lines are wrapped inside a sentence: --input_format=wrapped joins them"
         return ""
 
 

@@ -174,13 +174,13 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(f"{path} is UTF-16; convert it to UTF-8.")
     if head.startswith(MAGIC):
-        raise UserError(f"{path} holds a compressed Parquet file; decompress it first.")
+        raise UserError(f"{path} contains a compressed Parquet file; decompress it first.")
     for start, found in _COMPRESSED.items():
         if head.startswith(start):
             again = f" inside {extension}" if extension else ""
             raise UserError(
-                f"{path} holds compressed data{again}; let its name end in {found}, or decompress "
-                "it first."
+                f"{path} contains compressed data{again}; rename it to end in {found}, or "
+                "decompress it first."
             )
     kinds = [kind for start, kind in _NO_TEXT.items() if head.startswith(start)]
     if head[_TAR_PLACE:].startswith(_TAR_MARK):
@@ -264,5 +264,5 @@ def _is_parquet(path: str, stream: io.BufferedReader[Any]) -> bool:
     """Whether a file begins like a Parquet file; UserError if only its name says that it is one."""
     found = stream.peek(len(MAGIC)).startswith(MAGIC)
     if path.endswith(".parquet") and not found:
-        raise UserError(f"{path} is not a Parquet file, in spite of its name.")
+        raise UserError(f"{path} is not a Parquet file, despite its name.")
     return found

@@ -92,7 +92,7 @@ def _make(folder: str, flag: str) -> None:
         if os.path.isdir(file):
             raise  # The system's message is clearer.
         is_above = "" if file == folder else f": {file}"
-        what = "a file" if os.path.exists(file) else "a link to nothing"
+        what = "a file" if os.path.exists(file) else "a broken link"
         raise UserError(f"{flag}={folder}{is_above} is {what}. Name a folder.") from None
 
 
@@ -104,8 +104,7 @@ def _lock(file: IO[str], folder: str, flag: str) -> None:
         file.seek(0)
         holder = file.read().strip() or "another process"
         raise UserError(
-            f"{flag}={folder} is in use: {holder}, writes there. Wait for it to end, or name "
-            "another folder."
+            f"{flag}={folder} is in use by {holder}. Wait for it to end, or name another folder."
         ) from None
     except OSError as error:
         print(

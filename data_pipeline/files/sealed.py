@@ -41,7 +41,7 @@ class Sealed(NamedTuple):
                 raise UserError(f"{path} is missing, though {self.path} lists it. {advice}")
             if atomic_files.file_sha256(path) != self.hashes[name]:
                 raise UserError(
-                    f"{path} is damaged or was changed: its hash in {self.path} is another. "
+                    f"{path} is damaged or was changed: its hash differs from that in {self.path}. "
                     f"{advice} If you changed it on purpose, delete the entry {KEY!r} there."
                 )
 
@@ -61,7 +61,7 @@ def read(path: str, advice: str) -> Sealed:
     UserError. `advice` is a sentence that says what to do in that case.
     """
     if storage.is_folder(path):
-        raise UserError(f"{path} should be a file and is a folder. {advice}")
+        raise UserError(f"{path} should be a file but is a folder. {advice}")
     try:
         # Earlier versions wrote numbers that JSON does not support, such as NaN.
         values = json.loads(storage.read_bytes(path), parse_constant=lambda name: None)
@@ -72,8 +72,8 @@ def read(path: str, advice: str) -> Sealed:
     hashes = values.pop(KEY, None)
     if not _is_own(values, hashes):
         raise UserError(
-            f"{path} is damaged or was changed: its own hash in it is another. {advice} If you "
-            f"changed it on purpose, delete its entry {KEY!r}."
+            f"{path} is damaged or was changed: its content does not match its hash. {advice} If "
+            f"you changed it on purpose, delete its entry {KEY!r}."
         )
     return Sealed(
         path, values, {name: each for name, each in (hashes or {}).items() if name != _OWN}

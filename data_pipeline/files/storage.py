@@ -31,7 +31,7 @@ def check_reachable(path: str) -> None:
         while above and above != "/" and not os.path.exists(above):
             above = os.path.dirname(above)
         if os.path.isfile(above):
-            raise UserError(f"{above} is a file, so that nothing is under it. Name another path.")
+            raise UserError(f"{above} is a file, so no path can be under it. Name another path.")
         return
     # Checked first: without a network, a lookup would only report that there is no such folder.
     scheme = path.partition("://")[0]
@@ -40,13 +40,13 @@ def check_reachable(path: str) -> None:
         return
     advice = "Name a path on a disk, or gs://."
     if scheme in ("http", "https", "ftp"):
-        advice = "Name a path on a disk, to which you have downloaded what is to be read."
+        advice = "Download the files to a disk, and name their path there."
     elif scheme in _OF_TENSORFLOW_IO:
         advice = (
             f"{scheme}:// needs tensorflow-io, which the programs do not load. Copy or mount it to "
             "a disk, or use gs://."
         )
-    raise UserError(f"TensorFlow has no files of {scheme}:// by itself. {advice}")
+    raise UserError(f"TensorFlow alone does not support {scheme}://. {advice}")
 
 
 def _ask(path: str) -> None:
@@ -65,8 +65,8 @@ def _ask(path: str) -> None:
     thread.join(_PATIENCE)
     if thread.is_alive():
         raise UserError(
-            f"The storage has not answered for {_PATIENCE} seconds. Is there a network, and a "
-            "login for it?"
+            f"The storage has not answered for {_PATIENCE} seconds. Check the network and "
+            "your login."
         )
     if errors:
         raise errors[0]
@@ -134,7 +134,7 @@ def match(pattern: str) -> list[str]:
     "a[1]/*.txt" is searched in the folder "a[1]".
     """
     if is_remote(pattern) and "**" in pattern:
-        raise UserError(f"{pattern}: ** is for local files. Name a pattern for each level.")
+        raise UserError(f"{pattern}: ** works only for local files. Name a pattern for each level.")
     if exists(pattern):
         return [pattern]
     if is_remote(pattern):

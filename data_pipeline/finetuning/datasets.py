@@ -69,9 +69,9 @@ def read_dataset(
         place = f"{source}:{number}"
         if not isinstance(element, Mapping):
             raise UserError(
-                f"{place}: expected a dict of columns; received {type(element).__name__}. Of pairs "
-                "(text, label) make dicts with `map`; of a pandas frame take "
-                'frame.to_dict("records"); of TensorFlow Datasets leave out as_supervised.'
+                f"{place}: expected a dict of columns; received {type(element).__name__}. Convert "
+                "pairs (text, label) with `map`, a pandas frame with "
+                'frame.to_dict("records"); with TensorFlow Datasets, leave out as_supervised.'
             )
         examples.append(
             TextExample(
@@ -92,12 +92,12 @@ def _elements(data: Any, source: str) -> Iterator[Any]:
     """The elements of an iterable, or of a tf.data.Dataset as NumPy values."""
     if hasattr(data, "as_numpy_iterator"):
         if data.cardinality() == _INFINITE:
-            raise UserError(f"The {source} has no end. Leave out `repeat`, or `take` some of it.")
+            raise UserError(f"The {source} is infinite. Leave out `repeat`, or `take` some of it.")
         return data.as_numpy_iterator()
     if isinstance(data, Mapping) or not isinstance(data, Iterable):
         raise UserError(
             f"The {source} should be a tf.data.Dataset or an iterable of dicts; received "
-            f"{type(data).__name__}. Of several splits in a dict take one."
+            f"{type(data).__name__}. From a dict of splits, take one."
         )
     return iter(data)
 
@@ -107,15 +107,15 @@ def _column(element: Mapping[str, Any], name: str, place: str) -> Any:
     if name not in element:
         raise UserError(
             f"{place}: no column {name!r}; the columns are {', '.join(map(str, element)):.200}. "
-            "Say which to read: text=, pair= and label= of `read_dataset`."
+            "Name those to read: text=, pair= and label= of `read_dataset`."
         )
     value = element[name]
     if (isinstance(value, np.ndarray) and value.ndim == 0) or isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (np.ndarray, list, tuple)):
         raise UserError(
-            f"{place}: expected one value in the column {name!r}, found {len(value)}. Of batches "
-            "make single examples: `dataset.unbatch()`."
+            f"{place}: expected one value in the column {name!r}, found {len(value)}. If these "
+            "are batches, use `dataset.unbatch()`."
         )
     if isinstance(value, bytes):
         try:
@@ -159,8 +159,8 @@ def _label(value: Any, name: str, class_names: Sequence[str] | None, place: str)
     number = _number(value, name, place)
     if not number.is_integer():
         raise UserError(
-            f"{place}: expected a class in the column {name!r}; found {value!r}. Read values of a "
-            "regression with is_regression=True."
+            f"{place}: expected a class in the column {name!r}; found {value!r}. For "
+            "regression, use is_regression=True."
         )
     if number == _UNKNOWN:
         return None
@@ -168,8 +168,8 @@ def _label(value: Any, name: str, class_names: Sequence[str] | None, place: str)
         return str(int(number))
     if not 0 <= number < len(class_names):
         raise UserError(
-            f"{place}: the label is {int(number)}, and there are {len(class_names)} class_names, "
-            f"from 0: {', '.join(class_names)}."
+            f"{place}: the label is {int(number)}, but there are {len(class_names)} class_names, "
+            f"counted from 0: {', '.join(class_names)}."
         )
     return class_names[int(number)]
 

@@ -81,8 +81,8 @@ def check_ids(examples: Iterable[Any]) -> None:
         first = seen.setdefault(example.guid, example)
         if first is not example:
             raise UserError(
-                f"{example.place}: the id {example.guid!r} is that of {first.place}, too; answers "
-                "are named by id. Give each example an id of its own."
+                f"{example.place}: the id {example.guid!r} is also that of {first.place}; answers "
+                "are identified by id. Give each example a unique id."
             )
 
 

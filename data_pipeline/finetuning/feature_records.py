@@ -176,7 +176,7 @@ def read_features(manifest: Mapping[str, Any]) -> Features[None]:
     }
     if len(lengths) != manifest["num_records"]:
         raise UserError(
-            f"{manifest['directory']} should have {manifest['num_records']} records and has "
+            f"{manifest['directory']} should have {manifest['num_records']} records but has "
             f"{len(lengths)}. Make them again with --overwrite."
         )
     stored = StoredRows(pieces, values, lengths)

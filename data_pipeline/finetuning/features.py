@@ -32,14 +32,14 @@ class LengthSettings(Settings):
 
     max_seq_length: int = setting(
         128,
-        "Longest input in pieces, special ones included; longer texts are cut. SQuAD needs more, "
-        "384 or 512.",
+        "Longest input in pieces, special ones included; longer texts are cut. For SQuAD, use 384 "
+        "or 512.",
         at_least=_MIN_LENGTH,
         at_most=65536,
     )
     max_qa_length: int | None = setting(
         None,
-        f"Longest question with its option in pieces, for RACE and COPA; by default "
+        f"Longest question with an option, in pieces, for RACE and COPA; by default "
         f"{MAX_QA_LENGTH}.",
         at_least=1,
         expert=True,

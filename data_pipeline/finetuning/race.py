@@ -62,8 +62,8 @@ def _paths(folder: str) -> list[str]:
         names = [_ALL]
     if not names:
         raise UserError(
-            f"{folder} holds no passages such as 10229.txt. Give the folder of RACE, in which "
-            f"{', '.join(SPLITS)} are."
+            f"{folder} has no passages such as 10229.txt. Give the folder of RACE, which has "
+            f"{', '.join(SPLITS)}."
         )
     return [os.path.join(folder, name) for name in names]
 
@@ -88,7 +88,7 @@ def _questions(
         asked = f"{place}: question {number + 1}"
         texts = [question, *choices] if isinstance(choices, list) else []
         if len(texts) != 1 + len(_LETTERS) or not all(isinstance(text, str) for text in texts):
-            raise UserError(f"{asked} should be a text with four options, texts too.")
+            raise UserError(f"{asked} should be a text with four texts as options.")
         if answer is not None and answer not in _LETTERS:
             raise UserError(f"{asked}: the answer is {answer!r:.40}, not A, B, C or D.")
         label = None if answer is None else _LETTERS.index(answer)

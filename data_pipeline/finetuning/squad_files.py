@@ -87,7 +87,7 @@ class _Reader:
         if storage.is_folder(self.path):
             raise UserError(f"{self.path} is a folder; give SQuAD's JSON file in it.")
         if not storage.exists(self.path):
-            raise UserError(f"The file {self.path} does not exist; give a JSON file as SQuAD's.")
+            raise UserError(f"The file {self.path} does not exist; give SQuAD's JSON file.")
         content = storage.read_bytes(self.path)
         try:
             self._text = content.decode("utf-8-sig")
@@ -111,7 +111,7 @@ class _Reader:
             return parse_json(self._text, self.path)
         except json.JSONDecodeError as error:
             raise UserError(
-                f"{self.path}:{error.lineno}: expected JSON as SQuAD's, {_FORM}; it cannot be "
+                f"{self.path}:{error.lineno}: expected JSON in SQuAD's form, {_FORM}; it cannot be "
                 f"read: {error.msg}."
             ) from error
 
@@ -157,8 +157,8 @@ def read_squad(path: str, training: bool = False) -> SquadExamples:
                 question = _question(reader, entry, len(contexts) - 1, context)
                 if question.id in seen:
                     reader.refuse(
-                        f"two questions have the id {question.id}; predictions are named by id. "
-                        "Give each an id of its own.",
+                        f"two questions have the id {question.id}; predictions are identified "
+                        "by id. Give each a unique id.",
                         question.id,
                     )
                 seen.add(question.id)
@@ -196,7 +196,7 @@ def read_squad_split(version: str, data_dir: str, split: str) -> SquadSplit:
 def _question(reader: _Reader, entry: Any, number: int, context: str) -> Question:
     name = reader.get(entry, "id", str, context)
     if not context.strip():
-        reader.refuse(f"question {name}: its context holds no text. Remove the paragraph.", name)
+        reader.refuse(f"question {name}: its context is empty. Remove the paragraph.", name)
     text = reader.get(entry, "question", str, name)
     answers = reader.answers(entry, name)
     is_impossible = "is_impossible" in entry and reader.get(entry, "is_impossible", bool, name)
@@ -210,8 +210,8 @@ def _check_answer(reader: _Reader, question: Question, context: str) -> None:
     name = question.id
     if len(question.answers) != 1:
         reader.refuse(
-            f"question {name}: expected one answer to learn, found {len(question.answers)}. Is "
-            "this a file for evaluation? Keep one answer a question, or mark it is_impossible.",
+            f"question {name}: expected one answer for training, found {len(question.answers)}. "
+            "Is this a file for evaluation? Keep one per question, or mark it is_impossible.",
             name,
         )
     text, start = question.answers[0]

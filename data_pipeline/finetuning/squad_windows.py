@@ -42,7 +42,7 @@ class WindowSettings:
         shortest = self.max_query_length + SPECIAL_PIECES_OF_PAIR + 1
         if self.max_seq_length < shortest:
             raise UserError(
-                f"max_seq_length should be at least {shortest}, room for a question of "
+                f"max_seq_length should be at least {shortest}, to fit a question of "
                 f"max_query_length {self.max_query_length}, three special pieces and one of the "
                 f"context; received {self.max_seq_length}."
             )
@@ -230,7 +230,7 @@ def make_windows(
             targets += [_target(answer, *span, offset) for span in spans]
     if not columns:
         raise UserError(
-            f"{examples.source}: no context has a piece in the vocabulary's sense; is "
+            f"{examples.source}: no context has a piece after tokenization; is "
             f"{tokenizer.vocab_file} the vocabulary of this language?"
         )
     numbers, starts, lengths = np.array(columns, np.int32).T.copy()

@@ -65,7 +65,7 @@ def read_tagged_folder(data_dir: str, split: str) -> Split[TaggedExample]:
         if storage.exists(path):
             return read_tagged(path, split)
     raise UserError(
-        f"{data_dir} has none of the files {', '.join(names)}. Give the folder that they are in, "
+        f"{data_dir} has none of the files {', '.join(names)}. Give the folder that contains them, "
         "or name single files: --train_file, --dev_file, --predict_file."
     )
 
@@ -79,7 +79,7 @@ def read_tagged(path: str, split: str) -> Split[TaggedExample]:
     path = os.fspath(path)
     examples = list(_sentences(path, needs_tags=split in ("train", "dev")))
     if not examples:
-        raise UserError(f"{path} holds no word; expected a word and its tag on each line.")
+        raise UserError(f"{path} contains no words; expected a word and its tag on each line.")
     return Split(split, examples)
 
 

@@ -47,8 +47,8 @@ class TaggedPieces:
         source = self.examples[0].source
         return (
             f"{source}: {cut.sum()} of {words.sum()} words, the ends of {np.count_nonzero(cut)} "
-            f"sentences, do not fit into max_seq_length {self.pieces.max_seq_length}: nothing is "
-            "learned from them, and they are predicted to be O. Raise it, or split the sentences."
+            f"sentences, do not fit into max_seq_length {self.pieces.max_seq_length}: they are "
+            "not trained on, and they are predicted as O. Raise it, or split the sentences."
         )
 
     @functools.cached_property
@@ -146,8 +146,8 @@ def _tag_ids(examples: Sequence[TaggedExample], labels: Sequence[str]) -> np.nda
         for number, tag in enumerate(example.tags):
             if tag not in known:
                 raise UserError(
-                    f"{example.place_of(number)}: the tag {tag!r} is none of those of the training "
-                    f"data: {', '.join(labels):.300}."
+                    f"{example.place_of(number)}: the tag {tag!r} is not one of the training "
+                    f"data's: {', '.join(labels):.300}."
                 )
             found.append(known[tag])
     return np.array(found, np.int32)

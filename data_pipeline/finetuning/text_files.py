@@ -28,7 +28,7 @@ def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
             return path
     raise UserError(
         f"{data_dir} has none of the files {', '.join(relative)}. Give the folder of the whole "
-        f"benchmark, in which {folder} is, or the task's own folder."
+        f"benchmark, which contains {folder}, or the folder of the task."
     )
 
 
@@ -70,7 +70,7 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
     """
     if name not in header and len(header) == 1 and name in header[0].split(","):
         raise UserError(
-            f"{path}:1: the columns are separated by commas, not by tabs. Make a TSV file of it: "
+            f"{path}:1: the columns are separated by commas, not by tabs. Convert it to TSV: "
             "python -c \"import csv, sys; [print(*(' '.join(f.split()) for f in row), sep='\\t') "
             f'for row in csv.reader(sys.stdin)]" < {path} > NEW.tsv'
         )
@@ -78,7 +78,7 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
         found = ", ".join(header) or "nothing"
         raise UserError(
             f"{path}:1: no column {name!r} ({meaning}); the first row names {found:.200}. Is it "
-            "the file of another task, or without its header row?"
+            "the file of another task, or is its header row missing?"
         )
     if header.count(name) > 1:
         raise UserError(
@@ -135,7 +135,7 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             value = parse_json(line, path)
         except ValueError as error:
             raise UserError(
-                f"{path}:{number}: expected one JSON object a line; this line is none: {error}."
+                f"{path}:{number}: expected one JSON object per line; this line is not: {error}."
             ) from None
         if not isinstance(value, dict):
             raise UserError(

@@ -73,8 +73,8 @@ def _check_apart(**columns: str | None) -> None:
     for flag, name in columns.items():
         if name in flags:
             raise UserError(
-                f"--{flag}={name} is the column of --{flags[name]}, too. Name another one, or "
-                "leave it out."
+                f"--{flag}={name} is also the --{flags[name]}. Name another column, or leave "
+                "it out."
             )
         if name is not None:
             flags[name] = flag
@@ -100,8 +100,8 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
     names = set(labels)
     if odd := [name for name in names if not isinstance(name, str)]:
         raise UserError(
-            f"{source}: the label {odd[0]!r} is no name of a class. Read the examples as classes, "
-            "or name a task for what they have (regression, or tsv with several labels)."
+            f"{source}: the label {odd[0]!r} is not a class name. Read the examples as classes, "
+            "or name a task that fits them (regression, or tsv with several labels)."
         )
     if not names:
         raise UserError(f"{source}: no example has a label; two different ones are needed.")
@@ -110,7 +110,7 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
     if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
         raise UserError(
             f"{source}: the labels are {len(names)} different numbers such as {min(names)}, which "
-            "are values and no classes. Learn them as a regression, round them to at most "
+            "look like values, not classes. Use regression, round them to at most "
             f"{_MAX_NUMBERS}, or name another column."
         )
     try:
@@ -125,7 +125,7 @@ def numbers_note(names: Sequence[str]) -> str:
     if not all(map(_NUMBER.fullmatch, names)):
         return ""
     return (
-        f"The labels are {len(names)} numbers from {names[0]} to {names[-1]}, and count as "
-        f"{len(names)} classes without an order. If near numbers mean nearly the same, learn them "
-        "as a regression."
+        f"The labels are {len(names)} numbers from {names[0]} to {names[-1]}, treated as "
+        f"{len(names)} classes without an order. If close numbers have similar meanings, use "
+        "regression."
     )

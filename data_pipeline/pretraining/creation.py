@@ -169,9 +169,9 @@ def _process_in_parallel(
                     yield pending.pop(task).stored_bytes, task.result()
         except concurrent.futures.process.BrokenProcessPool:
             raise UserError(
-                "A process that makes records was killed; was there enough memory for "
-                f"{num_processes} of them? Run the same command again, with a lower "
-                "--num_processes if need be: what is finished is kept."
+                "A process that makes records was killed, perhaps for lack of memory for "
+                f"{num_processes} of them. Run the same command again, with a lower "
+                "--num_processes if necessary: finished files are kept."
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -320,8 +320,8 @@ def create_pretraining_data(
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
-            f"No room is left for {output_dir}. Free some and run the same command again: what is "
-            "finished is kept."
+            f"No disk space is left for {output_dir}. Free some and run the same command "
+            "again: finished files are kept."
         ) from error
     finally:
         clean_up(output_dir)

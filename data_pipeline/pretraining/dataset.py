@@ -114,8 +114,8 @@ def _parser(
         return record_parser(manifest, _masker(manifest, span_mask_share), seed)
     if span_mask_share:
         raise UserError(
-            f"{manifest['directory']} has static masks, and recurring spans are hidden before any "
-            "word is masked. Make the records with --masking=dynamic."
+            f"{manifest['directory']} has static masks, but recurring spans must be hidden before "
+            "words are masked. Make the records with --masking=dynamic."
         )
     return record_parser(manifest, None, seed)
 
@@ -238,7 +238,7 @@ def pretraining_dataset(
     if max_seq_length and max_seq_length != manifest["max_seq_length"]:
         raise UserError(
             f"{data} was made with --max_seq_length={manifest['max_seq_length']}, but "
-            f"{max_seq_length} is asked for. Use the former, or make the data again."
+            f"{max_seq_length} was requested. Use the former, or make the data again."
         )
     if training:
         if examples_before is None:

@@ -40,8 +40,8 @@ class PretrainingSettings(Settings):
     masked_lm_prob: float = setting(0.15, "Share of the tokens to predict.", above=0, below=1)
     mask_schedule: str | None = setting(
         None,
-        "Share of the tokens to predict as SHARE@STEP,SHARE@STEP,..., each from that update of a "
-        "run on, instead of --masked_lm_prob, which becomes the largest; the first STEP is 0.",
+        "Share of the tokens to predict, SHARE@STEP,SHARE@STEP,...: each applies from that update "
+        "on, and the first STEP is 0. Sets --masked_lm_prob to the largest share.",
         expert=True,
     )
     ngram: int = setting(
@@ -63,14 +63,14 @@ class PretrainingSettings(Settings):
     mask_unknown: bool = setting(True, "Mask <unk> like other pieces; false: never.", expert=True)
     short_seq_prob: float = setting(
         0.1,
-        "Share of the documents, or of the records of packed documents, that are cut into shorter "
+        "Share of the documents, or of the records of packed documents, to cut into shorter "
         "examples.",
         at_most=1,
         expert=True,
     )
     dupe_factor: int = setting(
         0,
-        "Number of copies of the text, each with other pairs and masks; 0: 10 for static masks, 1 "
+        "Number of copies of the text, each with new pairs and masks; 0: 10 for static masks, 1 "
         "for dynamic ones.",
         at_most=1000,
     )
@@ -82,8 +82,8 @@ class PretrainingSettings(Settings):
     )
     segments: str = setting(
         "fixed",
-        "Time of cutting segments out of the text: fixed when examples are made; dynamic whenever "
-        "training reads, with another start, border and end in each epoch.",
+        "When to cut the text into segments. fixed: when examples are made; dynamic: whenever "
+        "training reads them, with a different start, border and end in each epoch.",
         one_of=("fixed", "dynamic"),
         expert=True,
     )
@@ -95,8 +95,8 @@ class PretrainingSettings(Settings):
     )
     masking: str = setting(
         "dynamic",
-        "Time of masking: dynamic draws masks whenever training reads; static writes them into the "
-        "records.",
+        "When to choose masks. dynamic: whenever training reads; static: once, when the records "
+        "are written.",
         one_of=features.MASKINGS,
     )
     mask_by_span: bool = setting(
@@ -106,12 +106,12 @@ class PretrainingSettings(Settings):
     )
     recurring_mask_share: float = setting(
         0.0,
-        "Share of the masks that hide spans of words which stand earlier in the same example, too, "
-        "as far as there are any.",
+        "Share of the masks to place on spans of words that also occur earlier in the same "
+        "example, as far as there are any.",
         at_most=1,
         expert=True,
     )
-    seed: int = setting(12345, "Seed of every random choice.")
+    seed: int = setting(12345, "Seed of all random choices.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,14 +123,14 @@ class PretrainingSettings(Settings):
             )
         if self.pack_documents and self.sentence_objective != "none":
             raise UserError(
-                "--pack_documents=true goes with --sentence_objective=none: pairs of segments are "
+                "--pack_documents=true requires --sentence_objective=none: pairs of segments are "
                 f"of one document; received --sentence_objective={self.sentence_objective}."
             )
         if self.segments == "dynamic" and (
             self.masking == "static" or self.sentence_objective == "nsp" or self.pack_documents
         ):
             raise UserError(
-                "--segments=dynamic goes with --masking=dynamic, --sentence_objective=sop or none, "
+                "--segments=dynamic requires --masking=dynamic, --sentence_objective=sop or none, "
                 f"and --pack_documents=false; received {self.masking}, {self.sentence_objective}, "
                 f"{str(self.pack_documents).lower()}."
             )

@@ -19,7 +19,7 @@ def define_flags(without: Collection[str] = (), hidden: Collection[str] = ()) ->
     """Defines the flags for reading text and making examples from it; see `define`."""
     tokenizer_flags.define_flags()
     define(Corpus, "Text", without=without, hidden=hidden)
-    define(PretrainingSettings, "Examples made of text", without=without, hidden=hidden)
+    define(PretrainingSettings, "Examples made from text", without=without, hidden=hidden)
 
 
 def reading_arguments() -> str:

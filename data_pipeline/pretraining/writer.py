@@ -147,7 +147,7 @@ def _columns(
     if len(wrong):
         raise UserError(
             f"Example {before + wrong[0] + 1}: token_ids and token_boundary should have one value "
-            "for each token, with zeros behind the last one at most."
+            "for each token, followed only by zeros."
         )
     return {
         **columns,
@@ -183,17 +183,17 @@ def _check_values(
             wanted = f"{low}" if low == high else f"{low} to {high}"
             raise UserError(
                 f"Example {before + wrong[0] + 1}: {feature.name} should have {wanted} value(s), "
-                f"and has {lengths[wrong[0]]}. Are the settings those that the examples were made "
-                "with?"
+                f"but has {lengths[wrong[0]]}. Were the examples made with the same "
+                "settings?"
             )
         limit = limits.get(feature.name, 2)  # Masks, types, labels, weights.
         wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # Includes NaN.
         if len(wrong):
             example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
             raise UserError(
-                f"Example {before + example + 1}: {feature.name} holds {values[wrong[0]]}, and "
-                f"should hold 0 to {limit - 1}. Are vocabulary and settings those that the "
-                "examples were made with?"
+                f"Example {before + example + 1}: {feature.name} has {values[wrong[0]]}, but "
+                f"should have 0 to {limit - 1}. Were the examples made with the same "
+                "vocabulary and settings?"
             )
     if settings.masking == "dynamic":
         _check_first_segments(columns, settings, before)
@@ -211,8 +211,8 @@ def _check_first_segments(
         first = wrong[0]
         wanted = f"{lengths[first]}" if low[first] == lengths[first] else f"1 to {lengths[first]}"
         raise UserError(
-            f"Example {before + first + 1}: num_tokens_a holds {sizes[first]}, and should hold "
-            f"{wanted}, as token_ids holds {lengths[first]} tokens and the sentence objective is "
+            f"Example {before + first + 1}: num_tokens_a is {sizes[first]}, but should be "
+            f"{wanted}, as token_ids has {lengths[first]} tokens and the sentence objective is "
             f"{settings.sentence_objective!r}, with {settings.segments} segments."
         )
 

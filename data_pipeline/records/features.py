@@ -40,7 +40,7 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
             Feature("token_ids", "int64", VARIABLE, "A, then B, without special pieces"),
             Feature("token_boundary", "int64", VARIABLE, "1 where a word starts (2: a sentence)"),
             Feature("num_tokens_a", "int64", 1, "length of A"),
-            dataclasses.replace(label, meaning="1: random B; the order is drawn when it is read"),
+            dataclasses.replace(label, meaning="1: random B; the order is drawn in reading"),
         )
     return (
         Feature("input_ids", "int64", s, "[CLS] A [SEP] B [SEP], with masks"),
@@ -48,7 +48,7 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
         Feature("segment_ids", "int64", s, "0 up to the first [SEP], 1 after it"),
         Feature("token_boundary", "int64", s, "1 where a word starts and at special pieces"),
         Feature("masked_lm_positions", "int64", p, "positions to predict, ascending"),
-        Feature("masked_lm_ids", "int64", p, "what stood there"),
+        Feature("masked_lm_ids", "int64", p, "original pieces at these positions"),
         Feature("masked_lm_weights", "float32", p, "1 for predictions, 0 for padding"),
         label,
     )
@@ -67,7 +67,7 @@ def question_schema(most_answers: int) -> Schema:
     """The columns that training adds for questions of recurring spans, Q = most_answers."""
     return (
         Feature("span_starts", "int64", most_answers, "first tokens of the answers"),
-        Feature("span_ends", "int64", most_answers, "their last tokens"),
+        Feature("span_ends", "int64", most_answers, "last tokens of the answers"),
         Feature("span_weights", "float32", most_answers, "1 for answers, 0 for padding"),
     )
 

@@ -27,7 +27,7 @@ class _Calls:
     def __enter__(self) -> None:
         with self._changed:
             if self._ended:
-                raise RuntimeError("Python is ending: no further examples are made.")
+                raise RuntimeError("Python is shutting down: no further examples are made.")
             self._running += 1
 
     def __exit__(self, *unused: object) -> None:

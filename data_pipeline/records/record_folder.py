@@ -110,9 +110,9 @@ def commit(
     published = complete_commit(output_dir)
     if published is None or content_fingerprint(published) != content_fingerprint(ready):
         raise UserError(
-            f"--output_dir={output_dir}: a file there is not what was written a moment ago. Does "
-            "another process write to this folder? Run the same command again: what is whole is "
-            "kept."
+            f"--output_dir={output_dir}: a file there differs from what was just written. Is "
+            "another process writing to this folder? Run the same command again: intact files "
+            "are kept."
         )
     return ready
 

@@ -50,8 +50,8 @@ def _write_kerashub(tokenizer: Tokenizer, path: str) -> list[str]:
     atomic_files.write_bytes(os.path.join(os.path.dirname(path), file_names.SETTINGS), stored)
     lines = _of_rules(tokenizer, "KerasHub", "plain")
     if settings.strip_accents:
-        lines.append("KerasHub keeps accents, which this tokenizer drops: there, texts with these "
-                     "have other ids.")  # fmt: skip
+        lines.append("KerasHub keeps accents, which this tokenizer drops: texts with accents have "
+                     "other ids there.")  # fmt: skip
     return lines
 
 
@@ -76,21 +76,19 @@ def _of_rules(tokenizer: Tokenizer, software: str, rules: str) -> list[str]:
         return []
     return [
         f"{software} reads quotes and pieces such as '2010,' by its own rules ({rules}), not by "
-        f"{found}: there, texts with these have other ids."
+        f"{found}: texts with these have other ids there."
     ]
 
 
 def _of_google(tokenizer: Tokenizer) -> list[str]:
     """Lines about case, accents and ideographs; google-research has a flag only for case."""
     settings = tokenizer.settings
-    lines = (
-        [] if settings.lower else ["google-research/albert has to be told --do_lower_case=False."]
-    )
+    lines = [] if settings.lower else ["google-research/albert needs --do_lower_case=False."]
     own = tokenizer.resolve(TokenizerSettings(settings.lower, settings.rules))
     for name in ("strip_accents", "space_chinese"):
         if getattr(settings, name) != getattr(own, name):
             lines.append(
                 f"google-research/albert has no setting for {name}={getattr(settings, name)}: "
-                "there, texts that it concerns have other ids."
+                "texts that it affects have other ids there."
             )
     return lines

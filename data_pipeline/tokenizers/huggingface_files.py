@@ -132,7 +132,7 @@ def _as_written(folder: str) -> Iterator[None]:
 
 def _refused(path: str, key: str, value: Any, remedy: str) -> UserError:
     return UserError(
-        f"{path}: {key} is {value!r:.80}, which changes ids and cannot be followed. {remedy}"
+        f"{path}: {key} is {value!r:.80}, which changes ids and is not supported. {remedy}"
     )
 
 
@@ -150,7 +150,7 @@ def _of_config(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated
             yield name, Stated(value == meaning, f"{path} has {key} {value}")
         elif key == "tokenizer_class":
             if value not in (*classes, *(f"{each}Fast" for each in classes), None):
-                remedy = f"{kind.STORED_NAME} is read as {classes[0]} does; convert it first."
+                remedy = f"{kind.STORED_NAME} is read as by {classes[0]}; convert it first."
                 raise _refused(path, key, value, remedy)
         elif key in _ONLY:
             if value not in _ONLY[key]:
@@ -158,8 +158,8 @@ def _of_config(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated
                 raise _refused(path, key, value, remedy)
         elif key not in _HARMLESS and key not in _TOKENS:
             raise UserError(
-                f"{path}: the key {key} is unknown here, and could change ids; received "
-                f"{value!r:.80}. Take it out of the file if it does not."
+                f"{path}: the key {key} is unknown and could change ids; received "
+                f"{value!r:.80}. Remove it from the file if it does not."
             )
 
 
@@ -221,7 +221,7 @@ def _of_albert(path: str, steps: list[dict[str, Any]]) -> dict[str, bool | None]
         else:
             is_known = step["type"] in ("NFKD", "StripAccents", "Lowercase", "Precompiled")
         if not is_known:
-            raise _refused(path, "normalizer", step, "Use one as AlbertTokenizer has it.")
+            raise _refused(path, "normalizer", step, "Use one like that of AlbertTokenizer.")
     types = {step["type"] for step in steps}
     if ("NFKD" in types) != ("StripAccents" in types):
         remedy = "Use NFKD and StripAccents together, or neither."
@@ -280,7 +280,7 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
     for place, key, content, number in tokens:
         if key in special and content != special[key]:
             raise UserError(
-                f"{place}: {key} is {content!r}, and the vocabularies that are read here have "
+                f"{place}: {key} is {content!r}, but the vocabularies that are read here have "
                 f"{special[key]!r}. Rename it in {tokenizer.vocab_file} and in that file."
             )
         # transformers extracts other added tokens from a text first, which no tokenizer in a graph
@@ -290,7 +290,7 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
             raise UserError(
                 f"{place}: {key} has the added token {content!r}, which is not a special piece of "
                 f"{tokenizer.vocab_file}{'' if number is None else f' with the id {number}'}, and "
-                "cannot be followed. Take it out of that file if no text needs it; it is then "
+                "is not supported. Remove it from that file if no text needs it; it is then "
                 "split like other words."
             )
 

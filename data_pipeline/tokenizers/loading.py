@@ -74,9 +74,9 @@ def load_tokenizer(
         beside = _stored(settings_file, kind.resolve(stored), foreign, given)
     elif lower is None and (own := _own_file(folder)):
         raise UserError(
-            f"{settings_file} is missing, which was written with {own}: only it says "
-            "how text is to be read. Copy it there from where the vocabulary was made; or say it "
-            "by hand, --lower_case=true or false, and google's rules hold."
+            f"{settings_file} is missing, though written with {own}; it defines how text "
+            "is read. Copy it there from where the vocabulary was made; or set "
+            "--lower_case=true or false, with which google's rules apply."
         )
     elif kind is WordPieceTokenizer and is_huggingface:
         beside["rules"] = "huggingface"
@@ -88,8 +88,8 @@ def load_tokenizer(
         tokenizer = kind(path, **settings, lower=False)
     if vocab_sha256 not in (None, tokenizer.fingerprint):
         raise UserError(
-            f"{path} is not the vocabulary that {settings_file} was written with: the SHA-256 of "
-            f"the one is {tokenizer.fingerprint}, vocab_sha256 of the other {vocab_sha256}. Copy "
+            f"{path} is not the vocabulary that {settings_file} was written with: its "
+            f"SHA-256 is {tokenizer.fingerprint}, but vocab_sha256 is {vocab_sha256}. Copy "
             "both from one place."
         )
     huggingface_files.check_tokens(folder, tokenizer)
@@ -134,8 +134,8 @@ def _stored(
         if is_model and values[name] != value:
             flag = "--lower_case" if name == "lower" else f"--{name}"
             raise UserError(
-                f"{name}={str(value).lower()} ({flag}) contradicts {path}, by which the model was "
-                f"trained: {str(values[name]).lower()}. Leave it out."
+                f"{name}={str(value).lower()} ({flag}) contradicts {path}, with which the model "
+                f"was trained: {str(values[name]).lower()}. Leave it out."
             )
     return values
 

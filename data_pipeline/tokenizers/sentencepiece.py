@@ -51,8 +51,8 @@ class SentencePieceTokenizer(Tokenizer):
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
         if settings.space_chinese:
             raise UserError(
-                "space_chinese=true (--space_chinese) is a step of WordPiece, whose vocabularies "
-                "end in .txt, and not of SentencePiece models. Leave it out."
+                "space_chinese=true (--space_chinese) is for WordPiece vocabularies, which "
+                "end in .txt, not for SentencePiece models. Leave it out."
             )
         strips = settings.strip_accents is not False
         return super().resolve(dataclasses.replace(settings, strip_accents=strips))

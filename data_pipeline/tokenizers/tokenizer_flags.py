@@ -11,20 +11,20 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Defines --lower_case, --strip_accents and --space_chinese in the current group."""
-    stored = "auto: as the files in the vocabulary's folder say"
+    stored = "auto: as set in the vocabulary's folder"
     flags.DEFINE_auto_bool(
         "lower_case", None, f"Lower-case the text; {stored}, or true.", expert=True
     )
     flags.DEFINE_auto_bool(
         "strip_accents",
         None,
-        f"Drop accents; {stored}, or true (WordPiece: as --lower_case says).",
+        f"Drop accents; {stored}, or true (WordPiece: same as --lower_case).",
         expert=True,
     )
     flags.DEFINE_auto_bool(
         "space_chinese",
         None,
-        f"Make each ideograph a word of its own, before WordPiece; {stored}, or true.",
+        f"Split each ideograph into its own word, before WordPiece; {stored}, or true.",
         expert=True,
     )
 

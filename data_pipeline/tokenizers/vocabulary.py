@@ -61,7 +61,7 @@ def train_vocabulary(
     kind = WordPieceTokenizer if tokenizer == "wordpiece" else SentencePieceTokenizer
     if kind is WordPieceTokenizer and settings.rules != TokenizerSettings.rules:
         raise UserError(
-            f"--rules={settings.rules} goes with --tokenizer=sentencepiece only; leave it out."
+            f"--rules={settings.rules} works only with --tokenizer=sentencepiece; leave it out."
         )
     settings = kind.resolve(settings)
     existing = _existing_files(output_dir)

@@ -191,7 +191,7 @@ class WordPieceTokenizer(Tokenizer):
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
         if settings.rules == "plain":
             raise UserError(
-                "rules 'plain' are for SentencePiece models, and a file ending in .txt is a "
+                "rules 'plain' are for SentencePiece models, but a file ending in .txt is a "
                 f"WordPiece vocabulary. Leave them at {TokenizerSettings.rules!r}."
             )
         spaces = settings.space_chinese is not False
@@ -207,17 +207,17 @@ class WordPieceTokenizer(Tokenizer):
         lines = [line.rstrip("\r") for line in lines[: -1 if lines[-1] == "" else None]]
         if lines and lines[0].startswith(BYTE_ORDER_MARK):
             lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
-            warn_once(f"{self.vocab_file} begins with a byte order mark, which is left out")
+            warn_once(f"{self.vocab_file} begins with a byte order mark, which is ignored")
         if self.settings.rules == "huggingface":
-            self._warn_of_repeated(lines, "counts by its last line")
+            self._warn_of_repeated(lines, "has the id of its last line")
             return lines
         pieces = [legacy_piece(line) for line in lines]
         self._warn_of_columns(lines, pieces)
         self._warn_of_repeated(
             pieces,
-            "counts by its first line, and the ids after the others are one less, as in "
-            'google-research; with "rules": "huggingface" in tokenizer_settings.json the number '
-            "of a line is its id, and the last line counts",
+            "has the id of its first line, and each repetition lowers the ids after it, as in "
+            'google-research; with "rules": "huggingface" in tokenizer_settings.json each line '
+            "number is an id, and the last line counts",
         )
         return legacy_numbered(pieces)
 
@@ -231,7 +231,7 @@ class WordPieceTokenizer(Tokenizer):
             first = changed[0]
             warn_once(
                 f"{self.vocab_file}:{first + 1}: {lines[first]!r} is read as {pieces[first]!r}, "
-                f"without blanks and what follows them ({len(changed)} such lines)"
+                f"without blanks and what follows ({len(changed)} such lines)"
             )
 
     def _warn_of_repeated(self, pieces: Sequence[str], rule: str) -> None:
@@ -240,8 +240,8 @@ class WordPieceTokenizer(Tokenizer):
         if repeated:
             piece = pieces[repeated[0]]
             warn_once(
-                f"{self.vocab_file}:{repeated[0] + 1}: {piece!r} is on line {first[piece] + 1}, "
-                f"too; it {rule} ({len(repeated)} such lines)"
+                f"{self.vocab_file}:{repeated[0] + 1}: {piece!r} is also on line "
+                f"{first[piece] + 1}; it {rule} ({len(repeated)} such lines)"
             )
 
     def _starts_word(self, piece: str) -> bool:

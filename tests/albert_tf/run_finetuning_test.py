@@ -196,7 +196,7 @@ def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
     numbers = {"train_file": files / "numbers.tsv", "dev_file": files / "numbers.tsv"}
     code, shown, errors = run(**{**training, **numbers})
     assert code == 2 and "error: enough" in errors
-    assert shown.count("The labels are 3 numbers from 0 to 2, and count as 3 classes") == 1
+    assert shown.count("The labels are 3 numbers from 0 to 2, treated as 3 classes") == 1
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_their_records_are_read_here(tmp_path, tokenizer):
     assert "80 in 2 files" in summary_table(manifest)
     found = record_folder.read_manifest(str(tmp_path))
     assert pretraining_baselines(found, found)["masked_lm_accuracy"][0] == 0.5
-    with pytest.raises(UserError, match="already holds data"):
+    with pytest.raises(UserError, match="already has a manifest.json, so"):
         adopt_records(str(tmp_path), tokenizer)
 
 
@@ -64,7 +64,7 @@ def test_what_is_something_else_is_refused(tmp_path, tokenizer):
     with pytest.raises(UserError, match="holds the id 99999, but --vocab_file has 2500 pieces"):
         adopt_records(str(tmp_path), tokenizer)
     write_theirs(path, segment_ids=[0] * 3)
-    with pytest.raises(UserError, match="TFRecords of one length"):
+    with pytest.raises(UserError, match="TFRecords of equal length"):
         adopt_records(str(tmp_path), tokenizer)
     path.write_bytes(b"no records at all")
     with pytest.raises(UserError, match="uncompressed TFRecords"):
@@ -78,6 +78,6 @@ def test_what_is_something_else_is_refused(tmp_path, tokenizer):
         adopt_records(str(tmp_path), tokenizer)
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(b"\xff\xd8\xff\xe0 a picture")
-    with pytest.raises(UserError, match="holds no tf.train.Examples"):
+    with pytest.raises(UserError, match="contains no tf.train.Examples"):
         adopt_records(str(tmp_path), tokenizer)
     assert not (tmp_path / "manifest.json").exists()

@@ -89,7 +89,7 @@ def test_problems_and_unknown_pieces_are_warnings(create, tmp_path):
     "argv, message",
     [
         (["--pipeline_option=--region=x"], "--pipeline_option=--region=x is for Apache Beam, whi"),
-        (["--runner=R", "--num_processes=2"], "--num_processes does nothing with --runner=R, who"),
+        (["--runner=R", "--num_processes=2"], "--num_processes has no effect with --runner=R. L"),
     ],
 )
 def test_flags_that_would_do_nothing_are_refused(create, argv, message):

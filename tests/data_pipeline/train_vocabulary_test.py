@@ -53,4 +53,4 @@ def test_text_that_is_not_prose_is_named(train, tmp_path, small_corpus):
     code, _, errors = train(
         f"--input={tmp_path}/page.html", f"--output_dir={tmp_path}/v", "--vocab_size=60"
     )
-    assert code == 0 and f"warning: {tmp_path}/page.html: most lines hold tags" in errors
+    assert code == 0 and f"warning: {tmp_path}/page.html: most lines contain tags" in errors

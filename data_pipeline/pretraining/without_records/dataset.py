@@ -91,7 +91,7 @@ def pretraining_examples(
         )
     if tokenizer.pad_id != 0:  # Rows are padded with zeros.
         raise UserError(
-            f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, and a dataset of "
+            f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, but a dataset of "
             "text needs 0. Make records with create_pretraining_data."
         )
     schema = features.pretraining_schema(

@@ -124,7 +124,7 @@ def test_padding_is_no_place_of_a_span(tiny_config):
 
 
 def test_static_records_are_refused():
-    with pytest.raises(UserError, match="has static masks, and recurring spans are hidden before"):
+    with pytest.raises(UserError, match="has static masks, but recurring spans must be hidden"):
         pretraining_dataset(str(STATIC_RECORDS), 8, training=False, span_mask_share=0.1)
 
 

@@ -156,7 +156,7 @@ def test_one_process_at_a_time(start, tmp_path):
     start()
     with (
         lock.locked(str(tmp_path / "run"), run_folder.LOCK_FILE),
-        pytest.raises(UserError, match="is in use: process .* writes there"),
+        pytest.raises(UserError, match="is in use by process .*Wait for it"),
     ):
         start(learning_rate=0.3)
     assert len(list((tmp_path / "run" / "starts").iterdir())) == 1

@@ -93,6 +93,6 @@ def test_flags_of_experts_are_shown_by_the_full_help():
     program = ModuleType("program", "What it does.")
     text = help_text(program, full=False)
     assert "test_a" not in text and "Numbers:" not in text and "  --test_b  (text" in text
-    assert text.endswith("\n\n--helpfull lists all 2 flags; those seldom needed are left out here.")
+    assert text.endswith("\n\n--helpfull lists all 2 flags; rarely used ones are omitted here.")
     text = help_text(program, full=True)
     assert "  --test_a  (" in text and "  --test_b  (" in text and "--helpfull" not in text

@@ -47,7 +47,7 @@ def call(new_flags, monkeypatch, capsys):
         (["--steps"], "Missing value for flag --steps"),
         ([], "--folder is missing: Where results go."),
         (["--folder="], "--folder is missing: Where results go."),
-        (["--folder=\udcff"], "--folder holds bytes that are not text in UTF-8."),
+        (["--folder=\udcff"], "--folder contains bytes that are not UTF-8."),
         (["--folder=x", "words"], "unexpected argument 'words': options are written --name=value"),
     ],
 )

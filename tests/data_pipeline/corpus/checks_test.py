@@ -32,12 +32,12 @@ def test_few_lines_or_no_more_than_half_are_repaired(lines):
 @pytest.mark.parametrize(
     "lines, message",
     [
-        ([BINARY] * 3, "a.txt is not text: 3 of 3 lines hold NUL bytes or control characters."),
-        ([BINARY] * 3 + [GOOD] * 2, "a.txt is not text: 3 of 5 lines hold"),
-        ([BINARY] * 3 + [b" \n"] * 9, "a.txt is not text: 3 of 3 lines hold"),
+        ([BINARY] * 3, "a.txt is not text: 3 of 3 lines contain NUL bytes or control characters."),
+        ([BINARY] * 3 + [GOOD] * 2, "a.txt is not text: 3 of 5 lines contain"),
+        ([BINARY] * 3 + [b" \n"] * 9, "a.txt is not text: 3 of 3 lines contain"),
         ([LATIN_1] * 3, "a.txt is not UTF-8: 3 of 3 lines cannot be read. If it is Latin-1, "),
-        ([BINARY, LATIN_1] * 3 + [BINARY], "a.txt is not text: 4 of 7 lines hold"),
-        ([BINARY * 2001], "a.txt is not text: 3 of 3 kilobytes hold"),
+        ([BINARY, LATIN_1] * 3 + [BINARY], "a.txt is not text: 4 of 7 lines contain"),
+        ([BINARY * 2001], "a.txt is not text: 3 of 3 kilobytes contain"),
         ([b"\xe9" * 2001], "a.txt is not UTF-8: 3 of 3 kilobytes cannot"),
     ],
 )
@@ -68,6 +68,6 @@ def test_small_files_are_looked_at_together():
     with pytest.raises(UserError, match=r"^1.txt is not UTF-8: 3 of 4 lines"):
         check_small_files(parts(GOOD, b"\n".join([LATIN_1] * 3)))
     with pytest.raises(
-        UserError, match=r"^1.txt \(and 2 more of the files next to it\) is not text: 3 of 5 lines"
+        UserError, match=r"^1.txt \(and 2 more of the files beside it\) is not text: 3 of 5 lines"
     ):
         check_small_files(parts(GOOD, BINARY, BINARY, GOOD, BINARY))

@@ -54,7 +54,7 @@ def test_a_link_to_nothing_is_no_folder(tmp_path, monkeypatch):
     (tmp_path / "out").symlink_to(tmp_path / "nowhere")
     for path in ("out", "out/deeper"):
         with (
-            pytest.raises(UserError, match="out is a link to nothing. Name a folder"),
+            pytest.raises(UserError, match="out is a broken link. Name a folder"),
             locked(path),
         ):
             pass

@@ -97,7 +97,7 @@ def test_what_has_the_name_of_a_pattern_is_meant(tmp_path):
     assert len(storage.match(f"{tmp_path}/a*/y.txt")) == 2
     everywhere = [f"{tmp_path}/{name}/y.txt" for name in ("a1", "a[1]")]
     assert storage.match(f"{tmp_path}/**/y.txt") == everywhere
-    with pytest.raises(UserError, match="is for local files"):
+    with pytest.raises(UserError, match="works only for local files"):
         storage.match("gs://bucket/**/y.txt")
     assert storage.match(f"{folder}/z") == storage.match(f"{tmp_path}/no/[1]*.txt") == []
 
@@ -106,7 +106,7 @@ def test_storage_that_does_not_answer(monkeypatch):
     answer = threading.Event()
     monkeypatch.setattr(tf.io.gfile, "exists", lambda path: answer.wait(60))
     monkeypatch.setattr(storage, "_PATIENCE", 0.01)
-    with pytest.raises(UserError, match="has not answered for 0.01 seconds. Is there a network"):
+    with pytest.raises(UserError, match="has not answered for 0.01 seconds. Check the network"):
         storage.check_reachable("gs://bucket/x")
     answer.set()
     storage.check_reachable("gs://bucket/x")

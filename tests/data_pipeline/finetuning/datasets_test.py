@@ -91,7 +91,7 @@ def test_a_wrong_row_is_named(row, sentence):
 
 @pytest.mark.parametrize("label", [2, -2])
 def test_a_class_has_a_name(label):
-    with pytest.raises(UserError, match=f"label is {label}, and there are 2 class_names"):
+    with pytest.raises(UserError, match=f"label is {label}, but there are 2 class_names"):
         labels_of([label], class_names=("no", "yes"))
 
 
@@ -106,7 +106,7 @@ def test_a_number_is_wanted_in_a_regression():
         ([], "The train dataset is empty"),
         ({"train": ROWS}, "received dict. .*take one"),
         (7, "received int"),
-        (tf.data.Dataset.from_tensors({"text": "a", "label": 1}).repeat(), "has no end"),
+        (tf.data.Dataset.from_tensors({"text": "a", "label": 1}).repeat(), "is infinite"),
         (tf.data.Dataset.from_tensors({"text": ["a"], "label": [1]}), "found 1. .*unbatch"),
     ],
 )

@@ -98,5 +98,5 @@ def test_damage_is_named(tmp_path):
         read_features(manifest)
     content[100] ^= 1
     path.write_bytes(content)
-    with pytest.raises(UserError, match="should have 51 records and has 50"):
+    with pytest.raises(UserError, match="should have 51 records but has 50"):
         read_features({**manifest, "num_records": 51})

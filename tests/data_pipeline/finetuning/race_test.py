@@ -94,7 +94,7 @@ def test_wrong_passages(write, changes, message):
 
 def test_missing_files_and_splits(write):
     root = write("dev/high/1.txt", passage("h", ""))
-    with pytest.raises(UserError, match=r"dev/middle holds no passages such as 10229.txt"):
+    with pytest.raises(UserError, match=r"dev/middle has no passages such as 10229.txt"):
         read_race(root, "dev")
     with pytest.raises(UserError, match=r"dev holds passages without questions"):
         read_race(root, "dev", ["high"])

@@ -65,8 +65,8 @@ def test_training_needs_one_answer_at_its_place_and_evaluation_does_not(write):
     for entry, words in (
         (misplaced, "expected the answer '1843' at character 3 of its context, found ' wro'"),
         (unplaced, "expected the answer '1843' at character -1"),
-        (several, "expected one answer to learn, found 2"),
-        ({**ENTRY, "answers": []}, "expected one answer to learn, found 0"),
+        (several, "expected one answer for training, found 2"),
+        ({**ENTRY, "answers": []}, "expected one answer for training, found 0"),
         (negative, "expected the answer 'Ada' at character -21"),
         (blank, "expected the answer ' '"),
     ):
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_named_by_line(write, tmp_path):
     unnumbered = {"text": "1843", "answer_start": "16"}
     for content, words in (
         ([paragraph(ENTRY, twice)], r":11: two questions have the id q1"),
-        ([empty], r":11: question é: its context holds no text"),
+        ([empty], r":11: question é: its context is empty"),
         ([paragraph({"question": "?"})], r"json:8: expected 'id' with a value of type str"),
         ([paragraph({"id": "q1", "question": 7})], r":11: expected 'question' with a value"),
         ([{"qas": []}], r":1: expected 'context'"),
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_named_by_line(write, tmp_path):
         ([paragraph({**ENTRY, "answers": ["1843"]})], r":11: expected 'text'"),
         ([paragraph({**ENTRY, "answers": [unnumbered]})], ":11: question q1: answer_start shou"),
         ([paragraph()], r":1: expected at least one question"),
-        ([b""], r":1: expected JSON as SQuAD's, .*it cannot be read: Expecting value"),
+        ([b""], r":1: expected JSON in SQuAD's form, .*it cannot be read: Expecting value"),
         ([b'{"data":\n [}'], r":2: expected JSON"),
         ([b"[]"], r":1: expected 'data' with a value of type list, .*; found \[\]"),
         ([b"{\n\xff}"], r":2: the text is not UTF-8"),

@@ -121,7 +121,7 @@ def test_the_last_batch_is_filled_with_what_fits_into_it(tokenizer):
 
 def test_tags_that_cannot_be_learned(tokenizer):
     examples = [sentence("a b", "O O"), sentence("c d e", "O O B-Z", line=4)]
-    with pytest.raises(UserError, match=r"^f\.conll:6: the tag 'B-Z' is none of .*O, B-X, I-X\.$"):
+    with pytest.raises(UserError, match=r"^f\.conll:6: the tag 'B-Z' is not one .*O, B-X, I-X\.$"):
         encode_tagged(examples, tokenizer, 16, LABELS, True)
     with pytest.raises(UserError, match=r"^f\.conll:1: found a word without a tag; .*predict"):
         encode_tagged([sentence("a b")], tokenizer, 16, LABELS, True)

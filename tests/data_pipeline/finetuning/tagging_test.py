@@ -88,8 +88,8 @@ CONLLU = "1\tAnna\tAnna\tPROPN\t_\t_\t0\troot\t_\t_\n"
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("", "data.conll holds no word"),
-        ("\n\t\n# only this\n-DOCSTART- O\n", "data.conll holds no word"),
+        ("", "data.conll contains no words"),
+        ("\n\t\n# only this\n-DOCSTART- O\n", "data.conll contains no words"),
         ("\na\n", ":2: expected a word and its tag, .* found one column"),
         ("a\tO\nb\tX\tO\n", ":2: expected 2 columns as in line 1, found 3"),
         ("# c\na X O\n\nb O\n", ":4: expected 3 columns as in line 2, found 2"),

@@ -78,7 +78,7 @@ def test_numbers():
 def test_objects(write):
     path = write(b'\xef\xbb\xbf{"a": 1}\r\n\n{"b": [2]}')
     assert list(json_objects(path)) == [(1, {"a": 1}), (3, {"b": [2]})]
-    with pytest.raises(UserError, match=r"bad.txt:2: expected one JSON object a line"):
+    with pytest.raises(UserError, match=r"bad.txt:2: expected one JSON object per line"):
         list(json_objects(write(b'{}\n{"a": \n', "bad.txt")))
     with pytest.raises(UserError, match=r"list.txt:1: expected a JSON object in braces.*\[3\]"):
         list(json_objects(write(b"[3]", "list.txt")))

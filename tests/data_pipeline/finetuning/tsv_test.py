@@ -85,5 +85,5 @@ def test_names_of_classes():
 def test_numbers_as_classes_are_said():
     assert numbers_note(["a", "1"]) == ""
     note = numbers_note(class_names([str(number) for number in range(40)], "f"))
-    assert note.startswith("The labels are 40 numbers from 0 to 39, and count as 40 classes")
+    assert note.startswith("The labels are 40 numbers from 0 to 39, treated as 40 classes")
     assert "regression" in note

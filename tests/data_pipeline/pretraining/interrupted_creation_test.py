@@ -35,7 +35,7 @@ def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch,
         return process(documents, tokenizer, fast)
 
     monkeypatch.setattr(examples, "_tokenize", failing)
-    with pytest.raises(UserError, match="No room is left.*what is finished is kept"):
+    with pytest.raises(UserError, match="No disk space is left.*finished files are kept"):
         create(corpus_file, tmp_path / "a", tokenizer)
     with pytest.raises(UserError, match=r"holds no manifest.json"):
         record_folder.read_manifest(str(tmp_path / "a"))

@@ -99,7 +99,7 @@ def test_a_schedule_of_shares_has_room_for_the_largest():
 
 
 SCHEDULE, CHUNKS = {"mask_schedule": "0.1@0"}, {"segments": "dynamic"}
-NO_CHUNKS = "^--segments=dynamic goes with --masking=dynamic, --sent"
+NO_CHUNKS = "^--segments=dynamic requires --masking=dynamic, --sent"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ NO_CHUNKS = "^--segments=dynamic goes with --masking=dynamic, --sent"
         (CHUNKS | {"masking": "static"}, NO_CHUNKS),
         (CHUNKS | {"sentence_objective": "nsp"}, NO_CHUNKS),
         (CHUNKS | {"sentence_objective": "none", "pack_documents": True}, NO_CHUNKS),
-        ({"pack_documents": True}, "^--pack_documents=true goes with --sentence_obj"),
+        ({"pack_documents": True}, "^--pack_documents=true requires --sentence_obj"),
     ],
 )
 def test_settings_that_do_not_go_together(given, message):

@@ -108,7 +108,7 @@ def test_only_what_was_written_is_published(tmp_path, change):
         flip(path)
     else:
         path.unlink()
-    with pytest.raises(UserError, match="a file there is not what was written a moment ago"):
+    with pytest.raises(UserError, match="a file there differs from what was just written"):
         record_folder.commit(str(folder), manifest, {"extra.txt": b"x"})
     assert not path.exists() and record_folder.complete_commit(str(folder)) is None
     assert names(folder) == sorted({*before, ".partial"})

@@ -144,7 +144,7 @@ def test_added_tokens_are_refused_by_name(tmp_path, name, file):
         path = folder_with(tmp_path, name, **{file: added(file, token, 5)})
         with pytest.raises(UserError) as error:
             load_tokenizer(path)
-        for part in (f"{file}.json: ", repr(token), "Take it out of that file"):
+        for part in (f"{file}.json: ", repr(token), "Remove it from that file"):
             assert part in str(error.value)
 
 
@@ -215,7 +215,7 @@ def test_what_is_said_by_hand_comes_first(tmp_path):
     by_hand = load_tokenizer(path, lower=True).settings
     assert (by_hand.lower, by_hand.strip_accents, by_hand.rules) == (True, True, "huggingface")
     assert load_tokenizer(path, strip_accents=True).settings.lower is False
-    with pytest.raises(UserError, match="--space_chinese.* is a step of WordPiece"):
+    with pytest.raises(UserError, match="--space_chinese.* is for WordPiece"):
         load_tokenizer(folder_with(tmp_path, "spiece.model"), space_chinese=True)
 
 

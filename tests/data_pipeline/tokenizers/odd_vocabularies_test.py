@@ -81,16 +81,16 @@ def test_a_byte_order_mark_is_left_out(tmp_path, capsys):
     path.write_text(VOCABULARIES["plain"], encoding="utf-8-sig")
     for rules in ("google", "huggingface"):
         assert load_tokenizer(str(path), rules=rules).pieces == expected
-    assert capsys.readouterr().err.count("begins with a byte order mark, which is left out") == 1
+    assert capsys.readouterr().err.count("begins with a byte order mark, which is ignored") == 1
 
 
 @pytest.mark.parametrize(
     "name, rules, line",
     [
         ("plain", "google", None),
-        ("crlf", "google", "vocab.txt:8: 'the' is on line 6, too; it counts by its first line, an"),
-        ("twice", "google", 'are one less, as in google-research; with "rules": "huggingface" '),
-        ("twice", "huggingface", "is on line 6, too; it counts by its last line (2 such lines)"),
+        ("crlf", "google", "vocab.txt:8: 'the' is also on line 6; it has the id of its first l"),
+        ("twice", "google", 'lowers the ids after it, as in google-research; with "rules": "hugg'),
+        ("twice", "huggingface", "also on line 6; it has the id of its last line (2 such lines)"),
         ("blanks", "google", "vocab.txt:3: ' [CLS] ' is read as '[CLS]', without blanks and what"),
     ],
 )

@@ -73,7 +73,7 @@ def test_wordpiece_vocabularies(tmp_path, small_file):
 
 def test_rules_of_the_other_kind_are_refused(tmp_path, small_file):
     rules = TokenizerSettings(rules="huggingface")
-    with pytest.raises(UserError, match="--rules=huggingface goes with --tokenizer=sentencepiece"):
+    with pytest.raises(UserError, match="--rules=huggingface works only with --tokenizer=s"):
         train_vocabulary(small_file, str(tmp_path), 400, tokenizer="wordpiece", settings=rules)
 
 

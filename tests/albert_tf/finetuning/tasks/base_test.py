@@ -45,7 +45,7 @@ def test_labels_are_the_tasks_or_those_found(small_splits):
     numbers = [dataclasses.replace(each, label=0.5) for each in small_splits["train"].examples]
     several = MultiLabelTask("several", None, None, SCORERS["multi_label"])
     for task in (found, several):
-        with pytest.raises(UserError, match="the label 0.5 is no name of a class"):
+        with pytest.raises(UserError, match="the label 0.5 is not a class name"):
             task.labels_in(dataclasses.replace(small_splits["train"], examples=numbers))
 
 
