@@ -164,8 +164,8 @@ def test_an_undefined_score_is_refused(perfect, tmp_path, monkeypatch):
         ("tsv", "nowhere.tsv", "--eval_file=.*nowhere.tsv does not exist"),
         ("tsv", ".", "fine-tuned on tsv, whose examples are read from a file"),
         ("sst-2", "dev.tsv", "fine-tuned on sst-2, whose examples are read from the folder"),
-        (None, "dev.tsv", "needs a model that was fine-tuned"),
-        ("topics", "dev.tsv", "fine-tuned on 'topics', a task of your own, whose files are not"),
+        (None, "dev.tsv", "needs a fine-tuned model"),
+        ("topics", "dev.tsv", "fine-tuned on 'topics', a task of your own, whose files cannot"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(
