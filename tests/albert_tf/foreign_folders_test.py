@@ -88,7 +88,7 @@ def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
         ({"problem_type": "regression"}, "one number per text only, not 3"),
         ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label must number its classes from 0"),
-        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not texts"),
+        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not strings"),
         ({"id2label": 3}, "id2label must number its classes from 0: 3"),
         ({"architectures": ["AlbertForTrees"]}, "architecture 'AlbertForTrees' is not one of"),
         ({"architectures": [[]]}, "architecture [] is not one of"),

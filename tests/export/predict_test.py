@@ -127,7 +127,7 @@ def test_refused_rows_are_named_and_those_before_are_kept(exports, tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="^Input 'text'.*[^)]$"):
         list(answers(base, rows[2:], "serving_default", 2, False))
-    with pytest.raises(UserError, match="no row to answer"):
+    with pytest.raises(UserError, match="no rows to answer"):
         write_answers(str(path), iter([]))
 
 

@@ -128,7 +128,7 @@ def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
         if dtype == "BF16":
             found = HuggingFaceWeights(str(tmp_path)).read("albert.pooler.bias")
             np.testing.assert_array_equal(found, values)
-    with pytest.raises(UserError, match="bias is of F8_E5M2; expected one of BF16, F16"):
+    with pytest.raises(UserError, match="bias has type F8_E5M2; expected one of BF16, F16"):
         HuggingFaceWeights(str(tmp_path))
 
 
