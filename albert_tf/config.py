@@ -126,7 +126,7 @@ class AlbertConfig:
             )
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
-                f"num_hidden_groups {self.num_hidden_groups} goes only with "
+                f"num_hidden_groups {self.num_hidden_groups} requires "
                 f"parameter_sharing='all', not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
 

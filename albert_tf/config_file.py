@@ -90,7 +90,7 @@ def read_json(path: str, kind: type = dict) -> Any:
         raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
     size = storage.size(path)
     if size > _MOST_BYTES:
-        raise UserError(f"config file {path} has {size:,} bytes, and is not a configuration.")
+        raise UserError(f"config file {path} has {size:,} bytes, too many for a configuration.")
     try:
         values = json.loads(storage.read_bytes(path).decode())
     except RecursionError:
@@ -133,7 +133,7 @@ def from_huggingface(
         if values[key] not in harmless[key]:
             raise UserError(
                 f"{source}: {key} {values[key]!r:.80} is not supported, only "
-                f"{json.dumps(harmless[key][-1])}: a model with it gives other answers."
+                f"{json.dumps(harmless[key][-1])}: the outputs of the model would differ."
             )
     if kind == "distilbert":
         values = {_DISTILBERT_KEYS.get(key, key): value for key, value in values.items()}

@@ -54,7 +54,7 @@ def define_flags() -> None:
     flags.DEFINE_string("config_file", None, "Configuration, for an --input that has none.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, for an --input that has none.")
     tokenizer_flags.define_flags()
-    about = "Head of a google-research checkpoint, if its weights do not tell the kind."
+    about = "Kind of head of a google-research checkpoint, if its weights do not show it."
     flags.DEFINE_enum("head", None, google.HEADS, about)
     about = "Read a google-research checkpoint's moving averages instead of its weights."
     flags.DEFINE_bool("use_averages", False, about)
@@ -76,10 +76,10 @@ def main() -> None:
     new = formats.load_whole(model, source)
     is_detector = isinstance(model, AlbertReplacedTokenDetector)
     if not target.is_own and is_detector and kind_to_write(model) == "albert":
-        print(f"{FLAGS.format} has no ALBERT that detects replaced tokens: its encoder is written.")
+        print(f"{FLAGS.format} has no ALBERT for replaced tokens: only the encoder is written.")
         model = model.encoder
     if not target.is_own and isinstance(model, AlbertSpanPretrainer):
-        print(f"{FLAGS.format} has no such pre-training: the head of spans is left out.")
+        print(f"{FLAGS.format} has no span pre-training: the span head is left out.")
         model = model.without_spans()
     vocab_file = FLAGS.vocab_file or source.vocab_file
     tokenizer = load_tokenizer(vocab_file, **tokenizer_flags.by_hand()) if vocab_file else None
@@ -96,9 +96,9 @@ def main() -> None:
     steps = [] if pooling.mode == "mean" else [f"the {pooling.mode} token's"]
     steps += [*pooling.others, *(["Normalize"] if pooling.normalized else [])]
     if steps:
-        print(f"Left out, so that vectors of sentences will be others: {', '.join(steps)}")
+        print(f"Left out, so that sentence vectors will differ: {', '.join(steps)}")
     if new:
-        print(f"Not in the input, and random: {', '.join(new)}")
+        print(f"Not in the input, initialized at random: {', '.join(new)}")
     print(f"Wrote {FLAGS.output} ({FLAGS.format}){checked}; read back, outputs differ by "
           f"{difference:.1e}")  # fmt: skip
 
@@ -109,8 +109,8 @@ def with_google_flags(source: formats.Source) -> formats.Source:
     if not values or isinstance(source, formats.Google):
         return dataclasses.replace(source, **values)
     raise UserError(
-        f"{' '.join(f'--{name}={value}' for name, value in values.items())}: for checkpoints of "
-        f"google-research, and {source.path} is of the format {source.format}. Leave it out."
+        f"{' '.join(f'--{name}={value}' for name, value in values.items())}: only for "
+        f"google-research checkpoints; {source.path} has the format {source.format}. Leave it out."
     )
 
 

@@ -16,8 +16,8 @@ def _installed_version(*distributions: str) -> tuple[int, int]:
         if numbers := re.match(r"(\d+)\.(\d+)", version):
             return int(numbers[1]), int(numbers[2])
     raise ImportError(
-        "TensorFlow is not installed. Install this project with what it needs: `pip install .` in "
-        "its folder."
+        "TensorFlow is not installed. Install this project and its dependencies: `pip install .` "
+        "in its folder."
     )
 
 

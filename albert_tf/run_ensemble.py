@@ -29,7 +29,7 @@ def define_flags() -> None:
         "runs",
         [],
         "Folders of runs of run_finetuning; * and ? match several. A folder of --seeds or --search "
-        "stands for its runs.",
+        "means all its runs.",
         required=True,
     )
     define(EnsembleSettings, "Ensemble")

@@ -45,7 +45,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "model",
         None,
-        "Preset, model folder, Hugging Face folder or org/name; its name tells which numbers hold.",
+        "Preset, model folder, Hugging Face folder or org/name; its name selects what to expect.",
         required=True,
     )
 

@@ -27,7 +27,7 @@ def define_flags() -> None:
         "runs",
         [],
         "Folders of runs or ensembles that together have answers to all test sets; * and ? match "
-        "several. A folder of --seeds or --search stands for its best run.",
+        "several. A folder of --seeds or --search means its best run.",
         required=True,
     )
     flags.DEFINE_string("output", None, "Path of the zip archive.", required=True)

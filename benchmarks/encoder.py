@@ -90,7 +90,7 @@ def define_flags() -> None:
     flags.DEFINE_list("passes", ["forward", "training"], "Kinds of passes to measure.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
     flags.DEFINE_integer(
-        "starts", 1, "Number of times that each case is begun with new processes.", 1, 100
+        "starts", 1, "Number of times that each case is run with new processes.", 1, 100
     )
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
 

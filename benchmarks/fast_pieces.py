@@ -60,7 +60,7 @@ def define_flags() -> None:
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_string("pieces", "", "Leave out the pieces whose name matches this pattern.")
     flags.DEFINE_integer("together", 5, "Pieces at a time: each takes a gigabyte or two.", 1)
-    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
+    flags.DEFINE_integer("starts", 1, "Times each case is run with new processes.", 1, 100)
 
 
 def _workers(pieces: Sequence[str], which: str) -> list[Worker]:

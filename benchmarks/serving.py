@@ -208,11 +208,11 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "loads", ["1x1", "1x8", "1x32", "32x1", "32x8"], "Loads to measure, each as rows x clients."
     )
-    flags.DEFINE_list("batching", [], "Values of the scheduler beside those of batching.config.")
+    flags.DEFINE_list("batching", [], "Scheduler settings besides those of batching.config.")
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
     flags.DEFINE_integer("rows", 0, "Rows of a turn; 0: as many as suit the load.", 0)
     flags.DEFINE_integer(
-        "starts", 1, "Number of times that each load is begun with new processes.", 1, 100
+        "starts", 1, "Number of times that each load is run with new processes.", 1, 100
     )
     flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for serving.csv and workers.log.")

@@ -71,7 +71,7 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
-    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
+    flags.DEFINE_integer("starts", 1, "Times each case is run with new processes.", 1, 100)
 
 
 def main() -> None:

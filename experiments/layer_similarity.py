@@ -48,8 +48,8 @@ def define_flags() -> None:
     flags.DEFINE_string("text", None, "Text files in any format of docs/data.md.", required=True)
     flags.DEFINE_integer("max_texts", 128, "Documents to read.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 128, "Tokens to read of a document.", lower_bound=5)
-    flags.DEFINE_integer("iterations", 4, "Times its depth that a shared stack runs.", 1)
-    flags.DEFINE_bool("copies", True, "Probe for copies: models need a head of masked words.")
+    flags.DEFINE_integer("iterations", 4, "Depth of shared stacks, in multiples of their own.", 1)
+    flags.DEFINE_bool("copies", True, "Probe for copies; models need a masked-word head.")
     flags.group("Output")
     flags.DEFINE_string("output_dir", None, "Folder for CSV files and a picture.", required=True)
 

@@ -114,9 +114,9 @@ def define_flags() -> None:
         required=True,
     )
     flags.DEFINE_string("eval_data", None, "Held-out records of 128 tokens.", required=True)
-    flags.DEFINE_string("trials", "", "Regular expression for their names, such as ^random$.")
+    flags.DEFINE_string("trials", "", "Regular expression for names of trials, such as ^random$.")
     flags.group("Output")
-    flags.DEFINE_string("work_dir", "benchmark_out/plateau", "Starting weights and runs.")
+    flags.DEFINE_string("work_dir", "benchmark_out/plateau", "Folder of starting weights and runs.")
     flags.DEFINE_string("curves", None, "CSV file for every evaluation.")
     flags.DEFINE_string("picture", None, "PNG file for the curves.")
 

@@ -146,16 +146,16 @@ class Evaluation:
             return accuracy
         if exact is None or exported is None:
             raise UserError(
-                f"{task.key} on {file} is {shown(exact)} in float32 and {shown(exported)} of the "
-                f"export, so that --max_accuracy_loss={allowed} cannot be told. Nothing was "
+                f"{task.key} on {file} is {shown(exact)} in float32 and {shown(exported)} in the "
+                f"export, so --max_accuracy_loss={allowed} cannot be checked. Nothing was "
                 "written. Use other examples, or leave it out."
             )
         scale = 100 if task.scores_are_percent else 1
         if not exact - exported <= allowed * scale:  # Not `>`: a score can be NaN.
             raise UserError(
                 f"--precision={precision}: {task.key} on {file} is {shown(exported)} instead of "
-                f"{shown(exact)}, and --max_accuracy_loss={allowed} allows less. Nothing was "
-                "written. Take a higher precision, or allow the loss."
+                f"{shown(exact)}, a loss above --max_accuracy_loss={allowed}. Nothing was "
+                "written. Use a higher precision, or allow the loss."
             )
         return accuracy
 
@@ -181,13 +181,13 @@ def _load(model_dir: str, loaded: LoadedModel) -> FineTuned:
     metadata = loaded.metadata
     if metadata.get("finetuned_on") is None:
         raise UserError(
-            f"--eval_file needs a model that was fine-tuned, and {model_dir} does not say on what. "
+            f"--eval_file needs a fine-tuned model, and {model_dir} does not name its task. "
             "Leave it out, or fine-tune the model first."
         )
     if metadata["finetuned_on"] not in TASKS:
         raise UserError(
             f"--eval_file: {model_dir} was fine-tuned on {metadata['finetuned_on']!r}, a task of "
-            "your own, whose files are not known here. Leave it out."
+            "your own, whose files cannot be read here. Leave it out."
         )
     return load_finetuned(model_dir, trained_task(metadata), None, loaded.vocabulary)
 

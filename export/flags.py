@@ -29,12 +29,12 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
     flags.DEFINE_integer(
         "max_seq_length",
         None,
-        "Longest sequence, in tokens, that a text becomes; by default the length of training.",
+        "Maximum number of tokens of a text; by default that of training.",
         lower_bound=MIN_SEQ_LENGTH,
         upper_bound=65536,
     )
     flags.DEFINE_enum(
-        "precision", FLOAT32, list(precisions), "Precision in which matrices of weights are stored."
+        "precision", FLOAT32, list(precisions), "Precision of the stored weight matrices."
     )
     flags.DEFINE_string(
         "eval_file",
@@ -45,7 +45,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
     flags.DEFINE_float(
         "max_accuracy_loss",
         None,
-        "The most that the export may score below float32, 0.01 for a hundredth; needs "
+        "Largest allowed loss of score compared with float32, 0.01 for a hundredth; needs "
         "--eval_file.",
         0,
         1,
@@ -78,7 +78,7 @@ def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
         lines.append(f"largest difference from float32: {largest:.1e}, of {name}")
     accuracy = comparison.accuracy
     if accuracy is None:
-        return [*lines, "accuracy: not measured, for which --eval_file is needed"]
+        return [*lines, "accuracy: not measured, which needs --eval_file"]
     return [
         *lines,
         f"{accuracy.metric} on {accuracy.examples} examples: {shown(accuracy.exported)}, in "

@@ -77,7 +77,7 @@ class FreshProcess:
         code = self._process.wait()
         self._errors.seek(0)
         words = " ".join(self._errors.read().decode(errors="replace").split())
-        return f"exit code {code}, {words[-_LAST_WORDS:] or 'without a word'}"
+        return f"exit code {code}, {words[-_LAST_WORDS:] or 'no output'}"
 
     def close(self) -> None:
         """Ends the process, and waits until it has ended."""

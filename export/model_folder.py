@@ -93,7 +93,7 @@ def open_model(
     vocab_name, config = os.path.basename(vocab_file), os.path.join(model_dir, native.CONFIG_FILE)
     if not tf.io.gfile.exists(config):
         raise UserError(
-            f"{model_dir} lacks {native.CONFIG_FILE}, which an export takes along. Copy it there."
+            f"{model_dir} lacks {native.CONFIG_FILE}, which an export includes. Copy it there."
         )
     for path in (vocab_file, config):
         atomic_files.copy(path, os.path.join(folder, os.path.basename(path)))
@@ -132,7 +132,7 @@ def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int
     length = metadata.get("max_seq_length", positions) if wanted is None else wanted
     if not MIN_SEQ_LENGTH <= length <= positions:
         raise UserError(
-            f"--max_seq_length={length} should lie between {MIN_SEQ_LENGTH} and the model's "
+            f"--max_seq_length={length} should be between {MIN_SEQ_LENGTH} and the model's "
             f"{positions} positions."
         )
     return length

@@ -118,8 +118,8 @@ def check_range(model: keras.Model, precision: str) -> None:
         largest = np.abs(variable.numpy()).max()
         if largest > limit:
             raise UserError(
-                f"--precision=float16: {variable.name} holds {largest:.3g}, and float16 ends at "
-                f"{limit:.0f}. Use float32 or, in a SavedModel, bfloat16."
+                f"--precision=float16: {variable.name} holds {largest:.3g}, more than float16's "
+                f"maximum {limit:.0f}. Use float32 or, in a SavedModel, bfloat16."
             )
 
 

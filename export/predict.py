@@ -121,7 +121,7 @@ def read_rows(path: str) -> list[Row]:
     else:
         rows = [_object(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
-        raise UserError(f"{path} holds no line. Give one text, or one JSON object, a line.")
+        raise UserError(f"{path} holds no line. Give one text, or one JSON object, per line.")
     return rows
 
 
@@ -143,7 +143,7 @@ def rows_of_flags() -> list[Row]:
         raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
     for name, owner in (("text_pair", "text"), ("context", "question"), ("option", "question")):
         if FLAGS[name].value and not FLAGS[owner].value:
-            raise UserError(f"--{name} belongs to --{owner}, which is missing.")
+            raise UserError(f"--{name} needs --{owner}, which is missing.")
     if FLAGS.input_file:
         return read_rows(FLAGS.input_file)
     texts, pairs = FLAGS.text, FLAGS.text_pair
@@ -195,7 +195,7 @@ def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
     """
     first = next(found, None)  # If the first rows are refused, nothing is written.
     if first is None:
-        raise UserError(f"There is no row to answer, and nothing to write to {path}.")
+        raise UserError(f"There are no rows to answer; {path} is not written.")
     count, refusal = 0, ""
     with atomic_files.writing(path) as file:
         try:
@@ -206,7 +206,7 @@ def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
         except UserError as error:
             refusal = str(error)
     if refusal:
-        raise UserError(f"{refusal} {path} has the answers to the rows before.")
+        raise UserError(f"{refusal} {path} has the answers to the preceding rows.")
     return count
 
 
@@ -237,7 +237,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "output_file", None, "File to write one JSON object per row to, instead of the screen."
     )
-    flags.DEFINE_string("signature", None, "Signature to ask; by default as the inputs need it.")
+    flags.DEFINE_string("signature", None, "Signature to call; by default the one for the inputs.")
     flags.DEFINE_integer("batch_size", 32, "Number of rows in a request.", lower_bound=1)
     flags.DEFINE_bool("json", False, "Print one JSON object per row.")
 

@@ -103,7 +103,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "output_dir",
         None,
-        "Folder of the served model; its versions live in it side by side.",
+        "Folder of the served model, which holds one folder per version.",
         required=True,
     )
     flags.DEFINE_integer("version", None, "Number of the version; by default the next one.", 1)
@@ -111,14 +111,14 @@ def define_flags() -> None:
         "inputs",
         TEXT,
         list(INPUTS),
-        "Contents of requests. tokens: token ids alone, so that servers without TensorFlow Text "
-        "can load the export; text: both, by signatures of their own.",
+        "Contents of requests. tokens: only token ids, so that servers without TensorFlow Text "
+        "can load the export; text: both, each with its own signatures.",
     )
     flags.DEFINE_bool(
         "freeze",
         False,
-        "Store the weights as constants of the graph, up to 2 GB: faster where all requests have "
-        "one number of tokens, slower where the numbers differ. Measure it.",
+        "Store the weights as constants of the graph, up to 2 GB: faster if all requests have "
+        "the same number of tokens, slower otherwise. Measure it.",
     )
 
 

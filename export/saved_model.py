@@ -159,7 +159,7 @@ def version_path(output_dir: str, version: int | None) -> str:
     if version is None:
         return os.path.join(output_dir, str(max(existing_versions(output_dir), default=0) + 1))
     if version < 1:
-        raise UserError(f"--version={version}: TF Serving's versions are integers from 1 on.")
+        raise UserError(f"--version={version}: TF Serving's version numbers start at 1.")
     target = os.path.join(output_dir, str(version))
     if tf.io.gfile.exists(target):
         raise UserError(
@@ -187,7 +187,7 @@ def _rename_new(temporary: str, target: str) -> None:
     try:
         tf.io.gfile.rename(temporary, target)
     except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):
-        raise UserError(f"{target} was written by somebody else meanwhile. Export again.") from None
+        raise UserError(f"{target} was just written by another process. Export again.") from None
 
 
 def _check(

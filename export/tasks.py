@@ -148,7 +148,7 @@ def export_model(
         _check_freezes(task, precision)
     if inputs == TOKENS and task == "preprocessor":
         raise UserError(
-            f"--inputs={TOKENS}: a preprocessor makes token ids of text, and takes nothing else. "
+            f"--inputs={TOKENS}: a preprocessor takes only text, which it converts to token ids. "
             f"Use --inputs={TEXT}, or another --task."
         )
     version_path(output_dir, version)  # Raises its errors before the work, not after it.
@@ -160,8 +160,8 @@ def export_model(
         size = float32_bytes(loaded.model)
         if freeze and size > _MOST_FROZEN_BYTES:
             raise UserError(
-                f"--freeze: the weights of {model_dir} take {size / 1e9:.2f} GB, and with its "
-                f"constants a graph has at most 2 GB, {_MOST_FROZEN_BYTES / 1e9:.1f} of weights. "
+                f"--freeze: the weights of {model_dir} take {size / 1e9:.2f} GB, but a graph "
+                f"with constants is limited to 2 GB, {_MOST_FROZEN_BYTES / 1e9:.1f} of weights. "
                 "Leave --freeze out."
             )
         module, asked = TASKS[task].build(loaded)
@@ -190,13 +190,13 @@ def export_model(
 
 def _check_freezes(task: str, precision: str) -> None:
     """Raises UserError unless exports of a task in a precision can have constant weights."""
-    reasons = {"encoder": "an encoder is to be trained", "preprocessor": "it has no weights"}
+    reasons = {"encoder": "the encoder stays trainable", "preprocessor": "it has no weights"}
     if task in reasons:
         raise UserError(f"--freeze does not go with --task={task}: {reasons[task]}. Leave it out.")
     if precision != FLOAT32:
         raise UserError(
-            f"--freeze is for speed, and --precision={precision} has matrices that each request "
-            f"expands. Leave one of them out."
+            f"--freeze does not help, since in --precision={precision} each request expands the "
+            f"matrices. Leave one of them out."
         )
 
 
@@ -235,8 +235,8 @@ def check_scored(task: str) -> None:
     if not TASKS[task].is_scored:
         scored = " or ".join(name for name, each in TASKS.items() if each.is_scored)
         raise UserError(
-            f"--eval_file is for tasks with right answers, and --task={task} has none. Leave it "
-            f"out, or use --task={scored}."
+            f"--eval_file is for tasks with right answers, which --task={task} does not have. "
+            f"Leave it out, or use --task={scored}."
         )
 
 

@@ -94,7 +94,7 @@ def test_what_kerashub_wrote_is_read_and_written_as_it_was(kind, tmp_path):
     golden = dict(np.load(folder / "outputs.npz"))
     compare(model, golden, golden, TOLERANCES[kind])
     assert KerasHub.save(model, str(tmp_path), Beside()) == (
-        ["kerashub has no head of sentence order: it is left out."] if kind == MASKED else []
+        ["kerashub has no sentence-order head: it is left out."] if kind == MASKED else []
     )
     for name in ("model.weights.h5", "task.weights.h5"):
         ours, theirs = datasets(tmp_path / name), datasets(folder / name)
@@ -153,7 +153,7 @@ def test_equal_widths_have_an_identity_for_a_projection(small, tmp_path):
 def test_several_labels_are_a_sigmoid(tiny_config, tmp_path):
     model = AlbertClassifier(tiny_config, 3, multi_label=True)
     (line,) = KerasHub.save(model, str(tmp_path), Beside(labels=("a", "b", "c")))
-    assert "no place for the names of the classes" in line
+    assert "cannot store the names of the classes" in line
     assert json.loads((tmp_path / "task.json").read_text())["config"]["activation"] == "sigmoid"
     copy = read(tmp_path)
     assert (copy.num_classes, copy.multi_label) == (3, True)
@@ -199,7 +199,7 @@ def test_what_is_not_an_albert_is_not_read(tmp_path):
         return folder
 
     change(copied() / "config.json", class_name="BertBackbone")
-    assert "those of AlbertBackbone are read, not of BertBackbone" in refused()
+    assert "presets of AlbertBackbone are supported, not of BertBackbone" in refused()
     change(copied() / "config.json", config={"num_layers": 2})
     assert "config.json lacks vocabulary_size, embedding_dim, hidden_dim" in refused()
     change(copied() / "task.json", class_name="AlbertReranker")
@@ -216,7 +216,7 @@ def test_what_is_not_an_albert_is_not_read(tmp_path):
     (copied() / "model.weights.h5").rename(folder / "model.weights.json")
     assert "max_shard_size=None" in refused()
     (copied() / "task.weights.h5").write_bytes(b"no file of Keras")
-    assert "task.weights.h5 is damaged or no file of Keras" in refused()
+    assert "task.weights.h5 is damaged or not a Keras file" in refused()
     (copied() / "task.weights.h5").unlink()
     assert "missing: task.weights.h5/layers/dense/vars/0" in refused()
 
@@ -248,7 +248,7 @@ def converted(quick_python, tmp_path_factory):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         lines[kind] = done.stdout
-    assert "head of sentence order: it is left out" in lines[MASKED]
+    assert "sentence-order head: it is left out" in lines[MASKED]
     for each in lines.values():
         assert "KerasHub keeps accents" in each
         assert "tensors as KerasHub has them; read back, outputs differ by 0.0e+00" in each

@@ -66,7 +66,7 @@ def test_masks_are_filled_and_sentences_compared_without_a_pooler(masked_lm):
     assert albert_tf.SentenceEmbedder(str(masked_lm))(["the cat"]).shape == (1, 16)
     keep(masked_lm, "AlbertModel", lambda name: name.startswith("albert."))
     assert albert_tf.SentenceEmbedder(str(masked_lm))(["the cat"]).shape == (1, 16)
-    with pytest.raises(UserError, match="(?s)missing: predictions.dense.weight.*no such part") as e:
+    with pytest.raises(UserError, match="(?s)missing: predictions.dense.weight.*lacks a part") as e:
         albert_tf.MaskFiller(str(masked_lm))
     assert len(str(e.value).splitlines()) < 10
 
@@ -167,7 +167,7 @@ def test_norms_that_keras_made(google, tensors):
         ("bert/encoder/layer_shared/attention/self/query/kernel", "brightmart/albert_zh"),
         (
             "bert/encoder/transformer/group_0_2/layer_2/inner_group_0/layer_normalization_5/beta",
-            "a norm of its own",
+            "a separate norm",
         ),
     ],
 )
@@ -189,9 +189,9 @@ def test_messages_name_the_cause(google, tensors):
     with pytest.raises(UserError, match="(?s)missing.*Pass the configuration"):
         model = albert_tf.AlbertPretrainer(config.replace(num_hidden_groups=2))
         formats.load_weights(model, prefix)
-    with pytest.raises(UserError, match="(?s)missing: output_weights.*no such part"):
+    with pytest.raises(UserError, match="(?s)missing: output_weights.*lacks a part"):
         formats.load_weights(albert_tf.AlbertClassifier(config, 2), prefix)
-    with pytest.raises(UserError, match="(?s)unused: cls/.*more parts than this model"):
+    with pytest.raises(UserError, match="(?s)unused: cls/.*parts that this model lacks"):
         formats.load_weights(albert_tf.AlbertEncoder(config), prefix)
 
 
@@ -209,7 +209,7 @@ def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors,
         )
 
     said = convert(google(tensors), "guess")
-    assert said.returncode == 0 and "is taken for a regression" in said.stderr
+    assert said.returncode == 0 and "is read as a regression" in said.stderr
     refused = convert(str(tmp_path / "guess"), "refused", "--head=regression")
     assert refused.returncode == 2 and "--head=regression: for" in refused.stderr
     race = convert(google(tensors | averages), "race", "--head=multiple_choice", "--use_averages")

@@ -98,5 +98,5 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(result_of, folder, eagerl
     export = (f"--model_dir={models[0]}", "--task=classifier")
     refused = result_of("export.run_export", *export, f"--output_dir={folder}/exports")
     assert refused.returncode == 2
-    assert "takes [ ] * and ? in its path for a pattern" in refused.stderr
+    assert "treats [ ] * and ? in a path as a pattern" in refused.stderr
     assert not (folder / "exports").exists()

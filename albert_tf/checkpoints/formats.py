@@ -118,7 +118,7 @@ class HuggingFace(Source):
         """The path of the folder, after checking that it has a config.json."""
         if self.config_file is None:
             raise UserError(
-                f"{self.path} has no {self.config_name}, which says what its weights are of. Copy "
+                f"{self.path} has no {self.config_name}, the configuration of its weights. Copy "
                 "it there."
             )
         return self.path
@@ -232,7 +232,7 @@ class Google(Source):
         stated = beside.metadata.get("model_type")
         google.save(model, os.path.join(folder, google.PREFIX), stated)
         labels = ", ".join(beside.labels)
-        lines = [f"google has no place for the names of the classes: {labels}"] if labels else []
+        lines = [f"google cannot store the names of the classes: {labels}"] if labels else []
         return [*lines, *_lost(model, stated)]
 
     @classmethod
@@ -250,7 +250,7 @@ def _lost(model: AlbertModel, stated: str | None) -> list[str]:
     """A line about parts that ELECTRA cannot store, if the model was not made from one."""
     if huggingface.kind_to_write(model, stated) != "electra" or stated == "electra":
         return []
-    return ["It is written as an ELECTRA, which has no pooler and no head of sentence order."]
+    return ["It is written as an ELECTRA, which has no pooler and no sentence-order head."]
 
 
 # The order in which formats are tried on a path.
@@ -311,8 +311,8 @@ def load_whole(model: keras.Model, source: Source) -> list[str]:
     new = source.load(model, source.may_lack)
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
         raise UserError(
-            f"{source.path} lacks {', '.join(new)}, on which every answer of "
-            f"{type(model).__name__} rests. Copy the whole model, or train it from these weights."
+            f"{source.path} lacks {', '.join(new)}, without which {type(model).__name__} cannot "
+            "answer. Copy the whole model, or train it from these weights."
         )
     return new
 
@@ -325,7 +325,7 @@ def load_start(model: keras.Model, path: str) -> None:
     source, spans = recognize(path), AlbertSpanPretrainer
     is_pretrained = source.is_own and source.metadata()["task"] == spans.saved_as
     if isinstance(model, AlbertSpanLabeler) and is_pretrained:
-        print(f"The head of spans begins as {path} has it.", flush=True)
+        print(f"The span head starts with the weights in {path}.", flush=True)
     elif not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
     # Only this project's format stores this model.
@@ -366,6 +366,6 @@ def round_trip(model: keras.Model, folder: str) -> float:
     if not np.isfinite(largest):
         raise UserError(
             f"{folder}: the model's outputs are not finite, and cannot be compared with those of "
-            "what was written. Its training had diverged: take an earlier checkpoint."
+            "the written model. Its training had diverged: take an earlier checkpoint."
         )
     return largest

@@ -55,12 +55,12 @@ _LAYER_NORM_EPS = 1e-12
 _KERAS_NORM = re.compile(r"/layer_normalization(_\d+)?/(?=(beta|gamma)$)")
 # Pattern of a variable name -> why such a checkpoint cannot be read.
 _OTHER_MODELS = {
-    "/layer_shared/|/word_embeddings_2$": "That is the layout of brightmart/albert_zh, whose model "
-    "adds positions behind the projection, which ALBERT does not. Use the Chinese models of "
+    "/layer_shared/|/word_embeddings_2$": "This is the layout of brightmart/albert_zh, whose model "
+    "adds positions after the projection, unlike ALBERT. Use the Chinese models of "
     "google-research/albert (albert-base-zh and larger).",
-    r"^bert/encoder/.*/layer_normalization_\d+/": "That code gave every layer a norm of its own "
-    "beside shared weights (google-research/albert, issue 241), which this ALBERT does not have. "
-    "Train it again with norms that are shared.",
+    r"^bert/encoder/.*/layer_normalization_\d+/": "Its code gave every layer a separate norm "
+    "despite shared weights (google-research/albert, issue 241), which is not supported. "
+    "Train it again with shared norms.",
 }
 
 
@@ -137,8 +137,8 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> Al
     outputs = shapes.get("output_weights", [0])[0]
     if head and (outputs == 0 or (outputs > 1 and head != "classifier")):
         raise UserError(
-            f"--head={head}: the head of checkpoint {prefix} has {outputs} outputs of this kind. "
-            + ("--head=classifier is its only one." if outputs else "Leave --head out.")
+            f"--head={head}: the classifier of checkpoint {prefix} has {outputs} outputs. "
+            + ("Use --head=classifier." if outputs else "Leave --head out.")
         )
     if "cls/predictions/output_bias" in shapes:
         return AlbertPretrainer(config)
@@ -152,8 +152,8 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> Al
         return AlbertMultipleChoice(config)
     if outputs == 1 and head is None:
         warn_once(
-            f"{prefix}: its head of one output is taken for a regression; "
-            "convert --head=multiple_choice takes it for a head of RACE"
+            f"{prefix}: its head of one output is read as a regression; "
+            "for a RACE model, use convert --head=multiple_choice"
         )
     if outputs:
         return AlbertClassifier(config, num_classes=outputs)
@@ -181,7 +181,7 @@ def load(
         allow_missing = [*allow_missing, *(f"^{part}" for part in _WITHOUT[kind])]
     stored_names = _stored_names(model, kind)
     if weights.has_averages and not use_averages:
-        warn_once(f"{prefix} holds averages of its weights, too: convert --use_averages reads them")
+        warn_once(f"{prefix} also holds averages of its weights: convert --use_averages reads them")
     return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
@@ -218,12 +218,12 @@ def _check_arithmetic(config: AlbertConfig, kind: str) -> None:
     if config.hidden_act == _OTHER_GELU[kind]:
         raise UserError(
             f"hidden_act {config.hidden_act}: {_software(kind)} computes GELU "
-            f"{other[config.hidden_act]} only, and would answer otherwise. Use another format."
+            f"{other[config.hidden_act]} only, so its outputs would differ. Use another format."
         )
     if config.layer_norm_eps != _LAYER_NORM_EPS:
         raise UserError(
             f"layer_norm_eps {config.layer_norm_eps:g}: {_software(kind)} always adds "
-            f"{_LAYER_NORM_EPS:g}, and would answer otherwise. Use another format."
+            f"{_LAYER_NORM_EPS:g}, so its outputs would differ. Use another format."
         )
 
 
@@ -241,8 +241,8 @@ def _stored_names(model: AlbertModel, kind: str) -> dict[str, tuple[str, bool]]:
     without = [name for name in absent if not name.startswith(_WITHOUT[kind])]
     if without and without[0].startswith("encoder/"):
         raise UserError(
-            f"{_software(kind)} has no projection where embedding_size equals hidden_size "
-            f"({model.config.hidden_size}), and always_project_embeddings asks for one. Use the "
+            f"{_software(kind)} has no projection if embedding_size equals hidden_size "
+            f"({model.config.hidden_size}), but always_project_embeddings requires one. Use the "
             "format huggingface or native."
         )
     if without:

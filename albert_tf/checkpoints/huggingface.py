@@ -111,10 +111,10 @@ def load(
         # A projection of another shape belongs to another model: `assign` reports all shapes.
         if not _projects_by_identity(weights) and weights.shapes[_PROJECTION[0]] == [size, size]:
             raise UserError(
-                f"{weights.path}: {HUGGINGFACE_PROJECTION} is more than the identity, but the "
-                "model has no such layer, as its embedding_size equals its hidden_size. Pass a "
-                'configuration with "always_project_embeddings": true, or none: the folder\'s own '
-                "is used then."
+                f"{weights.path}: {HUGGINGFACE_PROJECTION} is not the identity, but the "
+                "model has no such layer, since its embedding_size equals its hidden_size. Pass a "
+                'configuration with "always_project_embeddings": true, or none, to use the '
+                "folder's own."
             )
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
     if isinstance(model, AlbertPretrainer):
@@ -142,9 +142,9 @@ def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
         known = original in weights.shapes
         if not known or not np.array_equal(weights.read(name), weights.read(original)):
             raise UserError(
-                f"{weights.path}: {name} differs from {original}, of which {CONFIG_FILE} makes it "
-                "a copy, so that the file does not say what the model computes. Of a model with an "
-                'output table of its own, set "tie_word_embeddings": false there; of any other, '
+                f"{weights.path}: {name} differs from {original}, but according to {CONFIG_FILE} "
+                "it is a copy, so that it is unclear what the model computes. For a model with its "
+                'own output table, set "tie_word_embeddings": false there; for any other, '
                 f"remove {name}."
             )
     return [f"^{re.escape(name)}$" for name in copies]
@@ -264,8 +264,8 @@ def _end(model: AlbertModel, kind: str) -> str:
     end = next((end for end, each in classes.items() if each is ours), None)
     if end is None:
         raise UserError(
-            f"{type(model).__name__} has no counterpart in Hugging Face's library that is named "
-            f"{begin}... Use another format."
+            f"Hugging Face's library has no class {begin}... for {type(model).__name__}. Use "
+            "another format."
         )
     return end
 
@@ -276,8 +276,8 @@ def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
     limit = np.finfo(dtype).max
     if (np.abs(value) > limit).any():
         raise UserError(
-            f"{variable_name(variable)} holds {np.abs(value).max():.3g}; {dtype} ends at "
-            f"{limit:.6g}. Write float32."
+            f"{variable_name(variable)} holds {np.abs(value).max():.3g}; the maximum of "
+            f"{dtype} is {limit:.6g}. Write float32."
         )
     return value.astype(dtype)
 

@@ -56,9 +56,9 @@ def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
     """
     names = values.get("id2label") or {}
     if not isinstance(names, dict) or names.keys() != {str(n) for n in range(len(names))}:
-        raise UserError(f"{source}: id2label does not number its classes from 0 on: {names!r:.200}")
+        raise UserError(f"{source}: id2label must number its classes from 0: {names!r:.200}")
     if not all(isinstance(name, str) for name in names.values()):
-        raise UserError(f"{source}: id2label has names that are not texts: {names!r:.200}")
+        raise UserError(f"{source}: id2label has names that are not strings: {names!r:.200}")
     return [names[str(n)] for n in range(len(names))]
 
 
@@ -82,8 +82,8 @@ def is_multi_label(values: dict[str, Any], source: str = "config") -> bool:
         )
     if problem == REGRESSION and number > 1:
         raise UserError(
-            f"{source}: problem_type is 'regression' with {number} numbers for a text (num_labels, "
-            "id2label); only one number is computed."
+            f"{source}: problem_type 'regression' is supported with one number per text only, not "
+            f"{number} (num_labels, id2label)."
         )
     return problem == MULTI_LABEL
 
@@ -100,6 +100,6 @@ def as_groups(config: AlbertConfig) -> AlbertConfig:
     if any(grouped.group_of_layer(layer, number) != layer for layer in range(number)):
         raise UserError(
             f"with {number} layers the reference's formula does not give each layer its own group, "
-            "so that unshared weights cannot be said with groups."
+            "so unshared weights cannot be expressed as groups."
         )
     return grouped

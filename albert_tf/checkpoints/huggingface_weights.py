@@ -150,7 +150,7 @@ def _weights_file(directory: str) -> str:
     if adapters:
         raise UserError(
             f"{directory} holds {adapters[0]}, of an adapter, which changes the answers of the "
-            "model that it was trained on and is not computed here. Merge it into the model first: "
+            "model that it was trained on and is not supported. Merge it into the model first: "
             "PeftModel.merge_and_unload().save_pretrained(...)."
         )
     for name in WEIGHTS_FILES:
@@ -173,7 +173,7 @@ def _weights_file(directory: str) -> str:
 
 def _content(path: str) -> bytes:
     if tf.io.gfile.isdir(path):
-        raise UserError(f"{path} is a folder, and should be a file. Copy it again.")
+        raise UserError(f"{path} is a folder, not a file. Copy it again.")
     with tf.io.gfile.GFile(path, "rb") as file:
         return file.read()
 
@@ -186,7 +186,7 @@ def _read_safetensors(path: str) -> Tensors:
         found = dict(safetensors.deserialize(content))
     except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
         raise UserError(
-            f"{path} is damaged or no safetensors file: {error}. Copy it again."
+            f"{path} is damaged or not a safetensors file: {error}. Copy it again."
         ) from None
     return {name: _array(path, name, tensor) for name, tensor in found.items()}
 
@@ -196,7 +196,7 @@ def _array(path: str, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
     dtype = tensor["dtype"]
     if dtype not in _DTYPES:
         raise UserError(
-            f"{path}: {name} is of {dtype}; expected one of {', '.join(_DTYPES)}. Save "
+            f"{path}: {name} has type {dtype}; expected one of {', '.join(_DTYPES)}. Save "
             "the model in float32, float16 or bfloat16."
         )
     return np.frombuffer(tensor["data"], _DTYPES[dtype]).reshape(tensor["shape"])
@@ -209,7 +209,7 @@ def _read_index(path: str) -> dict[str, str]:
     # A name that contains a path could point outside of the folder.
     if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise UserError(
-            f"{path} has no weight_map from weights to files of its folder. Copy it again."
+            f"{path} has no weight_map from weights to files in its folder. Copy it again."
         )
     return {_in_model(name): file for name, file in files.items()}
 
@@ -236,8 +236,8 @@ def _read_shards(path: str) -> Tensors:
         wrong = sorted(names ^ tensors.keys())
         if wrong:
             raise UserError(
-                f"{shard} and {os.path.basename(path)} do not agree where {', '.join(wrong[:5])} "
-                f"{'is' if len(wrong) == 1 else 'are'}. Copy all files of the model again."
+                f"{shard} and {os.path.basename(path)} disagree on the place of "
+                f"{', '.join(wrong[:5])}. Copy all files of the model again."
             )
         found.update(tensors)
     return found
@@ -257,7 +257,7 @@ def _read_h5(path: str) -> Tensors:
                 if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
                     raise UserError(f"{path} holds {name} twice, with different values.")
     except (OSError, KeyError, ValueError, RuntimeError) as error:
-        raise UserError(f"{path} is damaged or no file of Keras: {error}. Copy it again.") from None
+        raise UserError(f"{path} is damaged or not a Keras file: {error}. Copy it again.") from None
     return found
 
 
@@ -279,7 +279,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
     for name, value in tensors.items():
         words = _in_model(name).removesuffix(":0").replace("_._", "/").split("/")
         if words[-1] not in _ENDS:
-            raise UserError(f"{path}: {name} is not a weight of a model that is read here.")
+            raise UserError(f"{path}: {name} is not a weight of a supported model.")
         end, transposed = _ENDS[words[-1]]
         found[".".join([*words[:-1], end])] = value.T if transposed else value
     # The masked-LM head has two biases, but adds only the decoder's (TFAlbertMLMHead.call).

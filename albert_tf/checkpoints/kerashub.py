@@ -82,7 +82,7 @@ class KerasHub(Source):
         name, values = _read(self.config_file)
         if name != "AlbertBackbone":
             raise UserError(
-                f"{self.config_file}: of KerasHub's presets those of AlbertBackbone are read, not "
+                f"{self.config_file}: only KerasHub presets of AlbertBackbone are supported, not "
                 f"of {name}."
             )
         missing = [theirs for theirs in _FIELDS.values() if theirs not in values]
@@ -198,8 +198,8 @@ def _check(model: AlbertModel, beside: Beside) -> str | None:
     others = [f"{name} {value}" for name, value in found.items() if value != computed[name]]
     if others or not is_albert:
         raise UserError(
-            "KerasHub's presets are written of ALBERTs with gelu, layer_norm_eps 1e-12 and tied "
-            f"embeddings only, not of this model ({', '.join(others) or 'a BERT or ELECTRA'}). Use "
+            "KerasHub presets can hold only ALBERTs with gelu, layer_norm_eps 1e-12 and tied "
+            f"embeddings, not this model ({', '.join(others) or 'a BERT or ELECTRA'}). Use "
             "another format."
         )
     if (beside.vocab_file or "").endswith(".txt"):
@@ -213,8 +213,8 @@ def _check(model: AlbertModel, beside: Beside) -> str | None:
     if type(model) in (AlbertEncoder, AlbertSentenceEncoder):
         return None
     raise UserError(
-        f"{type(model).__name__} has no counterpart in KerasHub, which has {', '.join(_TASKS)} and "
-        "the backbone alone. Use another format."
+        f"{type(model).__name__} has no counterpart in KerasHub, which has only the backbone, "
+        f"{', '.join(_TASKS)}. Use another format."
     )
 
 
@@ -250,11 +250,11 @@ def _lost(model: AlbertModel, beside: Beside) -> list[str]:
     """Lines about parts that a preset cannot store."""
     config, lines = model.config, []
     if isinstance(model, AlbertPretrainer):
-        lines.append("kerashub has no head of sentence order: it is left out.")
+        lines.append("kerashub has no sentence-order head: it is left out.")
     if beside.labels:
-        lines.append(f"kerashub has no place for the names of the classes: {beside.labels}")
+        lines.append(f"kerashub cannot store the names of the classes: {beside.labels}")
     if config.hidden_dropout_prob != config.attention_probs_dropout_prob:
         lines.append(
-            f"kerashub has one rate of dropout, also of attention: {config.hidden_dropout_prob}."
+            f"kerashub has one dropout rate, also for attention: {config.hidden_dropout_prob}."
         )
     return lines

@@ -82,7 +82,7 @@ class KerasHubWeights:
         if not tf.io.gfile.exists(self.path):
             raise UserError(
                 f"{directory} has no {WEIGHTS_FILE}; several files with {SHARDS_FILE} are not "
-                "read. Save it again: backbone.save_to_preset(FOLDER, max_shard_size=None)."
+                "supported. Save it again: backbone.save_to_preset(FOLDER, max_shard_size=None)."
             )
         self._values = _read(directory, WEIGHTS_FILE)
         if tf.io.gfile.exists(os.path.join(directory, TASK_WEIGHTS_FILE)):
@@ -121,7 +121,7 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
         with h5py.File(content, "r") as opened:
             opened.visititems(visit)
     except (OSError, KeyError, ValueError, RuntimeError) as error:
-        raise UserError(f"{path} is damaged or no file of Keras: {error}. Copy it again.") from None
+        raise UserError(f"{path} is damaged or not a Keras file: {error}. Copy it again.") from None
     return found
 
 

@@ -22,8 +22,8 @@ def check(path: str, what: str) -> None:
     """
     if found := _PATTERN.search(path):
         raise UserError(
-            f"{path} holds {found[0]!r}. {what} cannot be read there: TensorFlow takes [ ] * and ? "
-            "in its path for a pattern. Name a path without them."
+            f"{path} contains {found[0]!r}. {what} cannot be read there: TensorFlow treats [ ] * "
+            "and ? in a path as a pattern. Choose a path without them."
         )
 
 

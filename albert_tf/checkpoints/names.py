@@ -288,5 +288,5 @@ def check_sharing(config: AlbertConfig, software: str) -> None:
     if config.parameter_sharing in ("attention", "ffn"):
         raise UserError(
             f"parameter_sharing={config.parameter_sharing!r} has no counterpart in {software}, "
-            "which knows sharing by groups only. Keep the model in this project's own format."
+            "which can share weights by groups only. Keep the model in this project's own format."
         )

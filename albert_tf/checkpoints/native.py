@@ -101,9 +101,9 @@ def _describe(model: keras.Model) -> dict[str, Any]:
     task = next((task for task, kind in MODELS.items() if type(model) is kind), None)
     if task is None:
         raise UserError(
-            f"{type(model).__name__} has no model folder. Expected one of "
-            f"{', '.join(kind.__name__ for kind in MODELS.values())}; a class of your own is added "
-            "to albert_tf.checkpoints.native.MODELS."
+            f"{type(model).__name__} cannot be saved as a model folder. Expected one of "
+            f"{', '.join(kind.__name__ for kind in MODELS.values())}; add a class of your own to "
+            "albert_tf.checkpoints.native.MODELS."
         )
     # COMMON_SETTINGS (`packed`, `dtype`, frozen parts) belong to a run, not to the model.
     settings = model.get_config().items()
@@ -147,8 +147,8 @@ def _read_metadata(directory: str) -> sealed.Sealed:
     if not tf.io.gfile.exists(path):
         raise UserError(
             f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder "
-            "`model` that run_pretraining or run_finetuning wrote. Of a preset, or a checkpoint of "
-            f"other software, make one: python -m albert_tf.convert --input={directory} "
+            "`model` that run_pretraining or run_finetuning wrote. From a preset, or a checkpoint "
+            f"of other software, make one: python -m albert_tf.convert --input={directory} "
             "--format=native --output=FOLDER"
         )
     return sealed.read(path, _ADVICE)

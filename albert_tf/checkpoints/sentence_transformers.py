@@ -78,7 +78,7 @@ def _before_the_encoder(directory: str) -> list[str]:
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not isinstance(name, str | None):
         path = os.path.join(directory, _PROMPTS_FILE)
-        raise UserError(f"{path} does not hold its prompts by their names. Copy it again.")
+        raise UserError(f"{path} does not map names to prompts. Copy it again.")
     is_cased = _read_if_there(directory, _TOKENIZER_FILE).get("do_lower_case") is False
     if is_cased and _read_if_there(directory, *_LENGTH_FILES).get("do_lower_case"):
         others.append("do_lower_case")
@@ -101,7 +101,7 @@ def read_length(directory: str, positions: int) -> int | None:
     if length is not None and (type(length) is not int or length < 3):
         raise UserError(
             f"{directory}: the length of its texts (max_seq_length in {_LENGTH_FILES[0]}, or "
-            f"model_max_length in {_TOKENIZER_FILE}) must be an integer from 3 on, not {length!r}."
+            f"model_max_length in {_TOKENIZER_FILE}) must be an integer from 3 up, not {length!r}."
         )
     return length
 

@@ -71,7 +71,7 @@ class Source(abc.ABC):
         """Whether the classes may be these, in this order; prints a line if only counts agree."""
         known, names = self.labels_as(labels), self.labels()
         if known is None and names and len(names) == len(labels):
-            print(f"{self.path}: {', '.join(names)} are taken for {', '.join(labels)}.", flush=True)
+            print(f"{self.path}: {', '.join(names)} are read as {', '.join(labels)}.", flush=True)
         return known in (None, list(labels))
 
     @property

@@ -347,6 +347,6 @@ def _compare(
             problems.append(f"  {name}: not {dtype} of shape {expected[name]}, but {shape}")
     if problems:
         raise UserError(
-            f"the tensors written do not match {software}'s, and are deleted again. This is a "
-            "fault of this program:\n" + "\n".join(problems)
+            f"the written tensors do not match {software}'s, and are deleted. This is a bug "
+            "in this program:\n" + "\n".join(problems)
         )

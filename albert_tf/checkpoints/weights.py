@@ -102,13 +102,13 @@ def _remedy(
     if misshapen or (any_found and _BLOCKS.search(" ".join([*missing, *unused]))):
         return "Pass the configuration that the checkpoint was made with."
     if not any_found:
-        return "None of its names is one that the model has: pass weights of an ALBERT."
+        return "It has none of the weights of the model: pass weights of an ALBERT."
     if missing:
         return (
-            "It has no such part, which this model needs for its answers: pass weights of a "
-            "model that has it, or train one that begins with these weights."
+            "It lacks a part that this model needs for its answers: pass weights of a model "
+            "that has it, or train a model that starts with these weights."
         )
-    return "It has more parts than this model: take the class of model that the weights are of."
+    return "It has parts that this model lacks: use the class of model that the weights belong to."
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

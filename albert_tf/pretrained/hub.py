@@ -147,9 +147,9 @@ def download_repository(name: str) -> str:
             )
         except Exception:
             raise UserError(
-                f"{name} is not a path here, and cannot be downloaded from the Hugging Face hub or "
-                f"found in its cache: {reason}. Correct the path or the name; for a repository go "
-                "online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror)."
+                f"{name} is not an existing path, and cannot be downloaded from the Hugging Face "
+                f"hub or found in its cache: {reason}. Correct the path or the name; for a "
+                "repository go online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror)."
             ) from None
         print(f"{name}: from the cache: {reason}")
     print(f"{name}: revision {os.path.basename(folder)}; {_hashes(folder)}")
@@ -175,7 +175,7 @@ def _check_files(name: str, files: Collection[str]) -> None:
     if adapters:
         reason = (
             f"{adapters[0]}, of an adapter, which changes the answers of the model that it was "
-            "trained on and is not computed here. Merge it into the model, and name the folder"
+            "trained on and is not supported. Merge it into the model, and pass that folder"
         )
     elif huggingface.CONFIG_FILE not in files:
         reason = f"no {huggingface.CONFIG_FILE} at its top. Name a folder or repository that does"
@@ -243,8 +243,8 @@ def _file(weights: PublishedWeights, name: str) -> str:
     if damage:
         _remove(path)
         raise UserError(
-            f"{name} of {repository}, revision {revision}, did not arrive as it was published: "
-            f"{damage}. It is deleted. Try again; if that does not help, HF_ENDPOINT may name a "
+            f"{name} of {repository}, revision {revision}, differs from the published file: "
+            f"{damage}. It was deleted. Try again; if that does not help, HF_ENDPOINT may name a "
             "mirror with other files."
         )
     return path

@@ -76,7 +76,7 @@ def _check_shape(source: formats.Source, name: str) -> None:
     for key in ("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "hidden_act"):
         if found[key] != expected[key]:
             raise UserError(
-                f"{source.path}: {key} is {found[key]}, and {name} has {expected[key]}: the "
+                f"{source.path}: {key} is {found[key]}, but {name} has {expected[key]}: the "
                 "repository was changed, or HF_ENDPOINT names a mirror with other files."
             )
 

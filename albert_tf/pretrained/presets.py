@@ -88,7 +88,7 @@ PRESETS: dict[str, AlbertConfig] = {
 # Presets that are easily mistaken for published weights, and the explanation for messages.
 PAPER_BASELINES = ("bert-base", "bert-large", "bert-xlarge")
 BASELINE = (
-    "It is a baseline of the ALBERT paper, with its vocabulary of 30,000, and without weights; "
+    "It is a baseline of the ALBERT paper, with a vocabulary of 30,000 and no weights; "
     "google-research's BERT is bert-base-uncased."
 )
 

@@ -20,7 +20,7 @@ def define_flags() -> None:
     flags.DEFINE_multi_string(
         "model",
         ["albert-small-en"],
-        "Weights with a head of masked words: a name, a folder or a checkpoint; may be repeated.",
+        "Weights with a masked-word head: a name, a folder or a checkpoint; may be repeated.",
     )
     flags.DEFINE_string("output", None, "CSV file for the counts.")
 

@@ -31,7 +31,7 @@ def define_flags() -> None:
     flags.DEFINE_string("cell", "", "Regular expression for rows of the table, such as ^4.")
     flags.DEFINE_integer("seeds", 3, "Runs of each row, paired by their seeds.", 1, 100)
     flags.DEFINE_bool("dry_run", False, "Print the runs that are left, and what they cost.")
-    flags.DEFINE_bool("report", False, "Run nothing; the table of the rows that are there.")
+    flags.DEFINE_bool("report", False, "Run nothing; only make the table of the finished rows.")
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision for --table=speed.")
     define(Lab, "Runs")
     flags.group("Results")

@@ -36,11 +36,11 @@ class Lab(Settings):
     """The settings that all runs of a command share."""
 
     corpus: str = setting("", "Text files to train on: globs, separated by commas.")
-    heldout: str = setting("", "Text files of other documents.")
+    heldout: str = setting("", "Held-out text files, of other documents.")
     more_corpus: str = setting("", "Text of another domain, for --table=data.")
     more_heldout: str = setting("", "Held-out text of the other domain.")
     vocab_file: str = setting("", "Vocabulary; without one, it is made of --corpus.")
-    vocab_size: int = setting(0, "Number of its pieces; 0: 8,000, for the paper's cells 30,000.")
+    vocab_size: int = setting(0, "Size of the vocabulary; 0: 8,000, for --shape=paper 30,000.")
     max_seq_length: int = setting(0, "Number of tokens in a sequence; 0: 128, or 512.")
     tokens: float = setting(0.0, "Number of tokens in a run (--tokens=20e6); 0: as the table says.")
     minutes: float = setting(0.0, "Minutes of a run in equal time; 0: as the table says.")
@@ -82,7 +82,7 @@ class Lab(Settings):
         more = {"both": self.more_corpus, "more": self.more_heldout}.get(name, "-")
         if not self.corpus or not self.heldout or not more:
             needed = "--more_corpus and --more_heldout" if not more else "--corpus and --heldout"
-            raise UserError(f"{needed} are missing: text files to train on, and others.")
+            raise UserError(f"{needed} are missing: text files to train on, and held-out ones.")
         texts = {"train": self.corpus, "both": f"{self.corpus},{more}", "more": more}
         return texts.get(name, self.heldout)
 

@@ -44,13 +44,13 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Training")
     flags.DEFINE_string("compiled", None, "Folder of compile_update.", required=True)
-    flags.DEFINE_string("tokens", None, "Files of tokens of prepare, a glob.", required=True)
+    flags.DEFINE_string("tokens", None, "Glob of the token files of prepare.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder of the run.", required=True)
-    flags.DEFINE_string("weights", None, "The weights.npz of another run, to begin with.")
+    flags.DEFINE_string("weights", None, "The weights.npz of another run, to start from.")
     flags.DEFINE_float("max_minutes", 0, "Minutes after which it saves and ends; 0: none.", 0)
     flags.DEFINE_float("save_minutes", 2, "Minutes between two saves.", above=0)
     flags.DEFINE_integer("report_steps", 100, "Updates between two lines of the log.", 1)
-    flags.DEFINE_integer("processes", 0, "Processes that draw batches; 0: by the machine.", 0)
+    flags.DEFINE_integer("processes", 0, "Processes that draw batches; 0: cores - 1.", 0)
 
 
 class Place(NamedTuple):
@@ -111,8 +111,8 @@ def load(output: Path, about: dict[str, Any], files: Sequence[str]) -> tuple[Sta
         step, number_of_files, *place = counts.tolist()
         if number_of_files != len(files):
             raise UserError(
-                f"--tokens={FLAGS.tokens} are {len(files)} files, and {output} began with "
-                f"{number_of_files}: its place among them is not known. Give the same files."
+                f"--tokens={FLAGS.tokens} matches {len(files)} files, but {output} began with "
+                f"{number_of_files}, so its place in them is unknown. Give the same files."
             )
         return state, step, Place(*place)
     state = arrays_of(Path(FLAGS.compiled) / "state.npz")

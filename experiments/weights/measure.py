@@ -49,7 +49,7 @@ def define_flags() -> None:
         "learning_rates", ["0.00005", "0.0001", "0.0002"], "Learning rates that the search tries."
     )
     flags.DEFINE_list("epochs", ["3", "6"], "Numbers of epochs that the search tries.")
-    flags.DEFINE_integer("seeds", 5, "Runs with what the search found.", 1, 100)
+    flags.DEFINE_integer("seeds", 5, "Runs with the settings that the search found.", 1, 100)
     flags.DEFINE_integer(
         "max_train_examples", 0, "Examples of a task to train on, drawn once; 0: all.", 0
     )
@@ -57,7 +57,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("max_seq_length", 128, "Number of tokens in a row.", 8)
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
     flags.group("Output")
-    flags.DEFINE_string("work_dir", "benchmark_out/weights", "Runs, and what they answered.")
+    flags.DEFINE_string("work_dir", "benchmark_out/weights", "Folder of runs and their answers.")
     flags.DEFINE_string("document", None, "Document whose tables are replaced, such as the docs'.")
     flags.DEFINE_string("table", "glue", "Name of the document's table of tasks.")
     flags.DEFINE_string("scores", None, "CSV file with the score of every run.")

@@ -45,7 +45,7 @@ def define_flags() -> None:
     flags.DEFINE_string("heldout", None, "Text files that are held out.", required=True)
     define_set_flag()
     flags.group("Output")
-    flags.DEFINE_string("output_dir", None, "Folder of what is made.", required=True)
+    flags.DEFINE_string("output_dir", None, "Folder to write the files to.", required=True)
     flags.DEFINE_string(
         "vocab_file", "albert_tf/weights/albert-small-en/spiece.model", "Vocabulary of the tokens."
     )

@@ -39,7 +39,7 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "stages",
         ["experiments/weights/stages/second_?.*"],
-        "Globs of the files of stages, which are made in the order of their names.",
+        "Globs of the files of stages, which are run in the order of their names.",
     )
     flags.DEFINE_string(
         "init_checkpoint",
@@ -52,7 +52,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "heldout",
         None,
-        "Held-out text files, a domain each, which is named after it.",
+        "Held-out text files, one per domain, which is named after the file.",
         required=True,
     )
     flags.group("Output")

@@ -32,7 +32,7 @@ _SENTENCES, _FOUND, _TRAINED = 5000, 1000, 2500
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("What is measured")
-    flags.DEFINE_string("weights", "albert-small-en", "A name, a folder or a checkpoint.")
+    flags.DEFINE_string("weights", "albert-small-en", "Weights: a name, a folder or a checkpoint.")
     flags.DEFINE_string("data_dir", None, "GLUE's root folder, with STS-B.", required=True)
     flags.DEFINE_string("sick", None, "SICK's test file.", required=True)
     flags.DEFINE_string("questions", None, "QQP's dev file, or a part of it.", required=True)
@@ -104,7 +104,7 @@ def questions() -> tuple[Pairs, Pairs]:
     others = [pair for pair in duplicates[_FOUND:] if not seen.intersection(pair)][:_TRAINED]
     if len(others) < _TRAINED:
         raise UserError(
-            f"--questions={FLAGS.questions} has {len(duplicates):,} duplicates, and "
+            f"--questions={FLAGS.questions} has {len(duplicates):,} duplicates, but "
             f"{_FOUND + _TRAINED:,} without a question in common are needed. Give QQP's dev.tsv."
         )
     return found, others

@@ -22,7 +22,7 @@ _LONGEST = 300  # The most characters of a reason that are reported.
 def reason(error: Exception) -> str:
     """The sentence in one of the errors of REFUSALS: the last line before the node's name."""
     if isinstance(error, UnicodeDecodeError):
-        return "the graph refuses the request, which holds bytes that are not UTF-8"
+        return "the request contains bytes that are not UTF-8"
     message = str(getattr(error, "message", error))
     told = message.split("[[{{node")[0].strip()
     # The message may quote a value of the request, which can have any length.
@@ -44,14 +44,14 @@ def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
     """
     counts = [tf.shape(each)[0] for each in inputs.values()]
     are_same = tf.reduce_all([count == counts[0] for count in counts]) & (counts[0] > 0)
-    have = "has at least one row" if len(counts) == 1 else "have as many rows, at least one"
-    sentence = f"{', '.join(inputs)} {have}"
+    have = "at least one row" if len(counts) == 1 else "the same number of rows, at least one"
+    sentence = f"{', '.join(inputs)} must have {have}"
     return [required(each, are_same, sentence) for each in inputs.values()]
 
 
 def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
     """The input with this name, int32; a request with values other than 0 and 1 is refused."""
-    return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
+    return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} must be 0 or 1")
 
 
 def checked_tokens(
@@ -69,18 +69,19 @@ def checked_tokens(
     longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)
     is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
-    words = required(input_word_ids, is_word, f"input_word_ids are from 0 to {vocab_size - 1}")
+    told = f"input_word_ids must be from 0 to {vocab_size - 1}"
+    words = required(input_word_ids, is_word, told)
     words = required(
         words,
         tf.reduce_all(shape > 0) & (shape[-1] >= shortest) & (shape[-1] <= longest),
-        f"input_word_ids are at least one row, of {shortest} to {longest} ids",
+        f"input_word_ids must have at least one row, of {shortest} to {longest} ids",
     )
     are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
-    message = "input_word_ids, input_mask and input_type_ids have one shape"
+    message = "input_word_ids, input_mask and input_type_ids must have one shape"
     return {
         "input_word_ids": required(words, tf.reduce_all(are_alike), message),
         "input_mask": zero_or_one(input_mask, "input_mask"),
         "input_type_ids": required(
-            input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
+            input_type_ids, is_type, f"input_type_ids must be from 0 to {num_types - 1}"
         ),
     }

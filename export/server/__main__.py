@@ -39,7 +39,7 @@ def define_flags() -> None:
         "policies and version labels of models to serve.",
     )
     flags.DEFINE_float(
-        "poll_seconds", 1.0, "Seconds between two looks for new versions.", 0.01, 86400, expert=True
+        "poll_seconds", 1.0, "Seconds between checks for new versions.", 0.01, 86400, expert=True
     )
     flags.group("Server")
     flags.DEFINE_integer("rest_port", 8501, "Port for REST; 0 takes a free one.", upper_bound=65535)
@@ -47,10 +47,10 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
     )
-    flags.DEFINE_bool("playground", False, "Show a page at /playground to try the models on.")
+    flags.DEFINE_bool("playground", False, "Serve a page for trying the models at /playground.")
     flags.DEFINE_bool("log_requests", False, "Write a line of JSON for each request to stderr.")
     flags.DEFINE_string(
-        "ready_file", None, "JSON file to write the addresses to, once the server answers."
+        "ready_file", None, "JSON file to write the addresses to, once the server is ready."
     )
     settings.define(Limits, "Limits of a request")
 

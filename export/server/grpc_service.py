@@ -166,7 +166,7 @@ class _Service:
         infos, wanted = servable.signature_def(signature).outputs, list(request.output_filter)
         unknown = set(wanted) - set(infos)
         if unknown:
-            raise invalid(f"output_filter names {listed(unknown)}; outputs: {listed(infos)}.")
+            raise invalid(f"output_filter names {listed(unknown)}; outputs are: {listed(infos)}.")
         if len(set(wanted)) < len(wanted):
             raise invalid("output_filter names an output twice.")
         read = functools.partial(to_array, limits=servable.limits)
@@ -194,7 +194,7 @@ class _Service:
         specs = [task.model_spec for task in request.tasks]
         # Both rules are TF Serving's.
         if len({spec.name for spec in specs}) != 1:
-            raise invalid("The tasks of a MultiInference should name one model, the same in each.")
+            raise invalid("The tasks of a MultiInference should all name the same model.")
         if len({spec.signature_name for spec in specs}) < len(specs):
             raise invalid("The tasks of a MultiInference should name different signatures.")
         examples = serialized_examples(request.input, self._store.limits)
@@ -232,7 +232,7 @@ class _Service:
     def health(self, request: StringValue, response: Int32Value) -> None:
         # "" means the server as a whole, which answers only after its models are loaded.
         if request.value not in ("", _PREDICTION, _MODELS):
-            raise ServingError("NOT_FOUND", f"Service {request.value!r:.80} is not offered here.")
+            raise ServingError("NOT_FOUND", f"Service {request.value!r:.80} is not supported.")
         response.value = _SERVING
 
     def _asked(self, spec: model_pb2.ModelSpec) -> tuple[Servable, str]:

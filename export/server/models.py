@@ -75,7 +75,7 @@ def read_config_file(path: str) -> list[ModelConfig]:
         text_format.Parse(storage.read_bytes(path).decode(), config)
     except text_format.ParseError as error:
         raise UserError(
-            f"--model_config_file={path} is not a text of TF Serving's ModelServerConfig: "
+            f"--model_config_file={path} is not a ModelServerConfig of TF Serving in text: "
             f"{str(error).rstrip('. ')}."
         ) from None
     except UnicodeDecodeError:
@@ -278,9 +278,7 @@ class ModelStore:
         rows += [(each, "END", "UNKNOWN", why.message) for each, why in model.failures.items()]
         rows = [row for row in rows if number in (None, row[0])]
         if not rows:
-            raise ServingError(
-                "NOT_FOUND", f"Version {number} of model {name!r} is not known here."
-            )
+            raise ServingError("NOT_FOUND", f"Version {number} of model {name!r} does not exist.")
         return sorted(rows, reverse=True)
 
     def _model(self, name: str) -> _Model:

@@ -49,22 +49,22 @@ class Limits(Settings):
         8 << 20, "Largest body of a request (REST) or message (gRPC), in bytes.", at_least=1
     )
     max_batch_size: int = setting(
-        128, "Most rows of a request: texts, examples or instances.", at_least=1, expert=True
+        128, "Maximum rows in a request: texts, examples or instances.", at_least=1, expert=True
     )
     max_text_bytes: int = setting(
         1 << 17, "Longest text of a request, in bytes of UTF-8.", at_least=1, expert=True
     )
     max_row_values: int = setting(
         4096,
-        "Most values in one row of an input, such as the ids of a sequence.",
+        "Maximum values in one row of an input, such as the ids of a sequence.",
         at_least=1,
         expert=True,
     )
     max_input_values: int = setting(
-        1 << 16, "Most values in all rows of an input together.", at_least=1, expert=True
+        1 << 16, "Maximum values in all rows of an input together.", at_least=1, expert=True
     )
     max_answer_values: int = setting(
-        1 << 21, "Most values in all outputs of an answer together.", at_least=1, expert=True
+        1 << 21, "Maximum values in all outputs of an answer together.", at_least=1, expert=True
     )
 
     def check_rows(self, count: int) -> None:
@@ -75,7 +75,7 @@ class Limits(Settings):
         """Checks the shape [rows, ...] that a request claims."""
         # First, since the product of many sizes can be too long for Python to print.
         if len(shape) > MAX_DIMENSIONS:
-            told = f"{len(shape)} dimensions; {MAX_DIMENSIONS} is the most"
+            told = f"{len(shape)} dimensions; the maximum is {MAX_DIMENSIONS}"
             raise invalid(f"Input {name!r} has {told}.")
         if min(shape, default=0) < 0:
             raise invalid(f"Input {name!r} has a negative dimension: {list(shape)}.")

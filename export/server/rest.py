@@ -142,13 +142,13 @@ def json_body() -> dict[str, Any]:
     # Not request.get_json(), whose errors do not say what is wrong.
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise invalid(f"Content-Encoding {encoding!r:.80} is not read here: send plain JSON.")
+        raise invalid(f"Content-Encoding {encoding!r:.80} is not supported: send plain JSON.")
     try:
         body = json.loads(request.get_data())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise invalid(f"The body is not JSON: {error!s:.200}.") from None
     except ValueError:  # Python does not parse integers of more than 4,300 digits.
-        raise invalid("The body holds a number of thousands of digits.") from None
+        raise invalid("The body holds a number with thousands of digits.") from None
     if not isinstance(body, dict):
         raise invalid("The body should be a JSON object.")
     return body

@@ -81,7 +81,7 @@ class Servable:
         except (tf.errors.ResourceExhaustedError, MemoryError) as error:
             raise ServingError(
                 "RESOURCE_EXHAUSTED",
-                f"Model {self.name!r}: the answer needs more memory than there is. Send less.",
+                f"Model {self.name!r}: the answer needs more memory than available. Send less.",
             ) from error
         self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}

@@ -99,12 +99,12 @@ class MaskedLMModule(ModelModule):
         few = required(
             masked_lm_positions,
             tf.size(masked_lm_positions) <= MOST_POSITIONS,
-            f"masked_lm_positions are at most {MOST_POSITIONS} in all: send fewer rows",
+            f"masked_lm_positions must be at most {MOST_POSITIONS} in all: send fewer rows",
         )
         positions = required(
             few,
             tf.reduce_all(is_place) & has_rows,
-            "masked_lm_positions are from 0 to the length of the sequences less 1, in as many rows",
+            "masked_lm_positions must be from 0 to sequence length - 1, in as many rows as the ids",
         )
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
         outputs = self.forward({**inputs, "masked_lm_positions": positions})

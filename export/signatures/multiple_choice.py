@@ -54,16 +54,16 @@ class MultipleChoiceModule(ModelModule):
         """
         num_choices = tf.shape(options)[1]
         context, question, options = same_rows(context=context, question=question, options=options)
-        options = required(options, num_choices > 0, "options are at least one in a row")
+        options = required(options, num_choices > 0, "each row must have at least one option")
         options = required(
             options,
             tf.size(options) <= MOST_SEQUENCES,
-            f"rows times options are at most {MOST_SEQUENCES}: send fewer rows or options",
+            f"rows times options must be at most {MOST_SEQUENCES}: send fewer rows or options",
         )
         question = required(
             question,
             filled_bytes(question, options) <= MOST_FILLED_BYTES,
-            f"the questions, with each of their options in each blank, are at most "
+            f"the questions, with each of their options in each blank, must be at most "
             f"{MOST_FILLED_BYTES} bytes: send fewer rows or options",
         )
         answered = tf.reshape(fill_blanks(question, options), [-1])  # [B * C]

@@ -136,7 +136,7 @@ class QuestionAnsweringModule(ModelModule):
         impossible = required(
             zero_or_one(impossible_positions, "impossible_positions"),
             tf.reduce_all(tf.shape(impossible_positions) == tf.shape(input_word_ids)),
-            "impossible_positions has the shape of input_word_ids",
+            "impossible_positions must have the shape of input_word_ids",
         )
         impossible = tf.maximum(impossible, 1 - input_mask)
         return self.forward({**inputs, "impossible_positions": impossible})

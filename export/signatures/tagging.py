@@ -30,7 +30,7 @@ from export.signatures.common import (
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
 MOST_WORDS = 1 << 20  # In a batch, including the padding of its rows.
 _TOO_MANY_WORDS = (
-    f"rows times the most words in one of them are at most {MOST_WORDS}: send long texts one by one"
+    f"rows times words of the longest row must be at most {MOST_WORDS}: send long texts one by one"
 )
 _FILLERS = {"words": "", "labels": "", "probabilities": 0.0}
 

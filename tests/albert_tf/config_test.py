@@ -42,7 +42,7 @@ def test_a_published_file_is_read_and_written(tmp_path):
         ({"parameter_sharing": "some"}, "parameter_sharing 'some' is not one of"),
         (
             {"parameter_sharing": "none", "num_hidden_groups": 2},
-            "only with parameter_sharing='all'",
+            "requires parameter_sharing='all'",
         ),
         ({"num_hidden_groups": 13}, "num_hidden_groups 13 is more than num_hidden_layers 12"),
         ({"vocab_size": True}, "vocab_size must be a positive integer, not True"),

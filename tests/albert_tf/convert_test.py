@@ -77,7 +77,7 @@ def test_half_precision_is_half_the_file(convert, tmp_path):
 def test_a_weight_that_half_precision_cannot_hold(tiny_config, tmp_path):
     model = AlbertClassifier(tiny_config, 3)
     model.variables[0][0, 0].assign(70000.0)
-    with pytest.raises(UserError, match=r"7e\+04; float16 ends at 65504"):
+    with pytest.raises(UserError, match=r"7e\+04; the maximum of float16 is 65504"):
         huggingface.save(model, str(tmp_path), dtype="float16")
     assert not list(tmp_path.iterdir())
 
@@ -107,13 +107,13 @@ def test_a_head_of_one_output_is_read_back_as_what_it_is(convert, tiny_config, t
     native.save(model, str(tmp_path / "model"), {})
     result = convert(f"--input={tmp_path}/model", f"--output={tmp_path}/out", "--format=google")
     assert "outputs differ by 0.0e+00" in result.stdout
-    assert "taken for a regression" not in result.stdout + result.stderr
+    assert "read as a regression" not in result.stdout + result.stderr
 
 
 def test_what_the_input_lacks_is_named(convert, tmp_path):
     source = GOLDENS / "hf_tiny" / "question_answering"
     result = convert(f"--input={source}", f"--output={tmp_path}/out", "--format=native")
-    assert "Not in the input, and random: encoder/pooler/kernel, encoder/pooler/bias" in (
+    assert "in the input, initialized at random: encoder/pooler/kernel, encoder/pooler/bias" in (
         result.stdout
     )
 
@@ -130,7 +130,7 @@ def test_steps_of_sentence_transformers_are_named(convert, tmp_path):
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
     result = convert(f"--input={folder}", f"--output={tmp_path}/out", "--format=native")
-    assert "vectors of sentences will be others: the first token's, Normalize\n" in result.stdout
+    assert "so that sentence vectors will differ: the first token's, Normalize\n" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_steps_of_sentence_transformers_are_named(convert, tmp_path):
         ),
         (
             ["--input={t}/mute", "--output={t}/out", "--config_file={g}/hf_bert/bert/config.json"],
-            "mute has no config.json, which says what its weights are of. Copy it there.",
+            "mute has no config.json, the configuration of its weights. Copy it there.",
         ),
         (
             ["--input={g}/google_tiny", "--output={t}/out", "--dtype=float16", "--format=native"],

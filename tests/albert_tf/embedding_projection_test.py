@@ -127,7 +127,7 @@ def test_an_encoder_of_such_a_folder(tmp_path):
 
 def test_a_configuration_of_ones_own_must_have_the_projection():
     config = AlbertConfig.from_json_file(str(THEIRS / "random" / "config.json"))
-    with pytest.raises(UserError, match="is more than the identity.*always_project_embeddings"):
+    with pytest.raises(UserError, match="is not the identity.*always_project_embeddings"):
         from_preset(str(THEIRS / "random"), config=config)
     with pytest.raises(UserError, match="misshapen: albert.embeddings.word_embeddings"):
         from_preset(str(GOLDENS / "hf_tiny" / "pretraining"), config=config)
@@ -136,7 +136,7 @@ def test_a_configuration_of_ones_own_must_have_the_projection():
 
 
 def test_what_cannot_be_converted_is_said(tmp_path):
-    with pytest.raises(UserError, match=r"no projection where embedding_size equals.*\(32\)"):
+    with pytest.raises(UserError, match=r"no projection if embedding_size equals.*\(32\)"):
         google.save(load(THEIRS / "random"), str(tmp_path / "model.ckpt"))
     shutil.copy(THEIRS / "identity" / "config.json", tmp_path)
     values = tensors(THEIRS / "identity")

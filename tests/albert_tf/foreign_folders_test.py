@@ -59,7 +59,7 @@ def test_class_names_survive_every_conversion(convert, tiny_config, tmp_path, ma
 def test_names_without_a_place_are_said(convert, tiny_config, tmp_path):
     native.save(AlbertClassifier(tiny_config, 3), str(tmp_path / "in"), {"labels": NAMES})
     result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=google")
-    assert "google has no place for the names of the classes: no, maybe, yes" in result.stdout
+    assert "google cannot store the names of the classes: no, maybe, yes" in result.stdout
 
 
 def test_a_regression_has_no_names(convert, tiny_config, tmp_path):
@@ -85,11 +85,11 @@ def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
     ("values", "message"),
     [
         ({"problem_type": "ranking"}, "problem_type is 'ranking', not 'single_label_"),
-        ({"problem_type": "regression"}, "problem_type is 'regression' with 3 numbers"),
+        ({"problem_type": "regression"}, "one number per text only, not 3"),
         ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
-        ({"id2label": {"0": "a", "2": "b"}}, "id2label does not number its classes from 0 on"),
-        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not texts"),
-        ({"id2label": 3}, "id2label does not number its classes from 0 on: 3"),
+        ({"id2label": {"0": "a", "2": "b"}}, "id2label must number its classes from 0"),
+        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not strings"),
+        ({"id2label": 3}, "id2label must number its classes from 0: 3"),
         ({"architectures": ["AlbertForTrees"]}, "architecture 'AlbertForTrees' is not one of"),
         ({"architectures": [[]]}, "architecture [] is not one of"),
         ({"architectures": 3}, "architecture 3 is not one of"),

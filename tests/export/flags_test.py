@@ -25,7 +25,7 @@ def test_lines_about_precision():
     exact = Comparison("float32", 8_000_000, {})
     assert comparison_lines(exact, 8_100_000) == [
         "precision float32: 8.10 MB; weights in float32: 8.00 MB",
-        "accuracy: not measured, for which --eval_file is needed",
+        "accuracy: not measured, which needs --eval_file",
     ]
     accuracy = Accuracy("f1", 872, "dev.tsv", 0.91, 0.9)
     found = Comparison("int8", 8_000_000, {"tokens.logits": 0.02, "tokens.x": 1e-3}, accuracy)

@@ -53,8 +53,8 @@ def test_what_is_refused(model_dirs, tmp_path, monkeypatch):
     for task, others, sentence in (
         ("encoder", {}, "--freeze does not go with --task=encoder: an encoder is"),
         ("preprocessor", {}, "--task=preprocessor: it has no weights"),
-        ("classifier", {"precision": "int8"}, "and --precision=int8 has matrices"),
-        ("classifier", {}, r"--freeze: .* take 2.10 GB, .* at most 2 GB"),
+        ("classifier", {"precision": "int8"}, "in --precision=int8 each request"),
+        ("classifier", {}, r"--freeze: .* take 2.10 GB, .* limited to 2 GB"),
     ):
         with pytest.raises(UserError, match=sentence):
             folder = model_dirs[EXPORTED[task]]

@@ -137,6 +137,6 @@ def test_a_weight_that_the_precision_does_not_hold_is_refused(config, vocabulary
     metadata = {"max_seq_length": MAX_SEQ_LENGTH, "labels": LABELS}
     vocabulary = str(vocabulary_dir / "spiece.model")
     native.save(model, str(tmp_path / "model"), metadata, vocabulary, vars(TokenizerSettings()))
-    with pytest.raises(UserError, match="float16 ends at 65504. Use float32"):
+    with pytest.raises(UserError, match="more than float16's maximum 65504. Use float32"):
         export_litert(str(tmp_path / "model"), str(tmp_path / "out"), "classifier", "float16")
     assert not (tmp_path / "out").exists()

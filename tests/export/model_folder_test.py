@@ -48,8 +48,8 @@ def test_a_model_without_classes_has_no_labels(model_dirs, tmp_path):
 @pytest.mark.parametrize(
     ("length", "metadata", "words"),
     [
-        (7, {}, "--max_seq_length=7 should lie between 8 and the model's"),
-        (10**6, {}, "--max_seq_length=1000000 should lie between 8"),
+        (7, {}, "--max_seq_length=7 should be between 8 and the model's"),
+        (10**6, {}, "--max_seq_length=1000000 should be between 8"),
         (None, {"labels": ["one"]}, "names 1 labels for"),
     ],
 )

@@ -127,7 +127,7 @@ def test_refused_rows_are_named_and_those_before_are_kept(exports, tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="^Input 'text'.*[^)]$"):
         list(answers(base, rows[2:], "serving_default", 2, False))
-    with pytest.raises(UserError, match="no row to answer"):
+    with pytest.raises(UserError, match="no rows to answer"):
         write_answers(str(path), iter([]))
 
 
@@ -162,8 +162,8 @@ def test_inputs_of_another_kind_are_one_sentence(exports):
         ("encoder", {**tokens, "input_word_ids": ["a", "b", "c"]}, "'input_word_ids' should be"),
         ("encoder", {**tokens, "input_mask": [[1], [1, 1]]}, "'input_mask' should be int32"),
         ("encoder", {**tokens, "input_word_ids": [2, 2**32 + 5, 3]}, "'input_word_ids' should be"),
-        ("encoder", {**tokens, "input_word_ids": [2, 10**6, 3]}, "input_word_ids are from 0 to"),
-        ("encoder", {**tokens, "input_mask": [7, 7, 7]}, "input_mask is 0 or 1"),
+        ("encoder", {**tokens, "input_word_ids": [2, 10**6, 3]}, "input_word_ids must be from 0"),
+        ("encoder", {**tokens, "input_mask": [7, 7, 7]}, "input_mask must be 0 or 1"),
     ):
         with pytest.raises(UserError, match=message):
             predict_rows(exports.base(task), [row])
@@ -174,10 +174,10 @@ def test_inputs_of_another_kind_are_one_sentence(exports):
     [
         (("--text=a", "--input_file=b.txt"), "--text and --input_file are both given"),
         (("--text=a", "--question=b", "--context=c"), "--text and --question are both given"),
-        (("--text=a", "--option=b"), "--option belongs to --question, which is missing"),
-        (("--input_file=a", "--text_pair=b"), "--text_pair belongs to --text, which is missing"),
-        (("--input_file=a", "--context=b"), "--context belongs to --question"),
-        (("--question=a", "--context=b", "--text_pair=c"), "--text_pair belongs to --text"),
+        (("--text=a", "--option=b"), "--option needs --question, which is missing"),
+        (("--input_file=a", "--text_pair=b"), "--text_pair needs --text, which is missing"),
+        (("--input_file=a", "--context=b"), "--context needs --question"),
+        (("--question=a", "--context=b", "--text_pair=c"), "--text_pair needs --text"),
         (("--question=b",), "1 --question and 0 --context"),
         (("--text=a", "--text_pair=b", "--text_pair=c"), "2 --text_pair for 1 --text"),
     ],

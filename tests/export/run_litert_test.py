@@ -21,5 +21,5 @@ def test_the_report_lists_signature_and_size(model_dirs, tmp_path, result_of):
     assert " -> label string[?], label_id int32[?], logits float32[?, 3], " in signature
     assert re.fullmatch(r"  precision float16: 0\.\d+ MB; weights in float32: 0\.\d+ MB", size)
     assert re.fullmatch(r"  largest difference from float32: \d\.\de-0\d, of logits", difference)
-    assert accuracy == "  accuracy: not measured, for which --eval_file is needed"
+    assert accuracy == "  accuracy: not measured, which needs --eval_file"
     assert (tmp_path / "topics" / "model.tflite").stat().st_size > 0

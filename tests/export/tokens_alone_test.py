@@ -87,5 +87,5 @@ def test_a_preprocessor_takes_text(model_dirs, tmp_path, run_module):
         f"--output_dir={tmp_path / 'out'}", "--task=preprocessor",
     )  # fmt: skip
     assert process.returncode == 2
-    assert "--inputs=tokens: a preprocessor makes token ids of text" in process.stderr
+    assert "--inputs=tokens: a preprocessor takes only text" in process.stderr
     assert not (tmp_path / "out").exists()

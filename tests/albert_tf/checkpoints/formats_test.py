@@ -49,7 +49,7 @@ def test_classes_by_other_words(tiny_config, tmp_path, capsys):
     assert not source.has_labels(["contradiction", "entailment", "neutral"])
     assert capsys.readouterr().out == ""
     assert source.has_labels(["good", "fair", "bad"])
-    assert "positive, neutral, negative are taken for good, fair, bad." in capsys.readouterr().out
+    assert "positive, neutral, negative are read as good, fair, bad." in capsys.readouterr().out
 
 
 # Format -> path, configuration, vocabulary, files with weights.

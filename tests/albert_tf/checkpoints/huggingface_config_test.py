@@ -40,7 +40,7 @@ def test_unshared_layers_are_groups():
         ({"model_type": "gpt2"}, "model_type is 'gpt2', not one of albert, bert, electra"),
         ({"model_type": ["bert"]}, "model_type is \\['bert'\\], not one of albert, bert, electra"),
         ({"position_embedding_type": "relative_key"}, "'relative_key' is not supported"),
-        ({"position_embedding_type": None}, 'only "absolute": a model with it'),
+        ({"position_embedding_type": None}, 'only "absolute": the outputs of'),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads {'0': \\[1\\]} is not supported, only {}"),
         ({"quantization_config": {"bits": 8}}, "quantization_config .* not supported, only null"),
         ({"hidden_act": "swish"}, "c.json: hidden_act 'swish' is not one of gelu_pytorch_tanh, "),

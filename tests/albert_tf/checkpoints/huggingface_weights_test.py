@@ -147,14 +147,14 @@ def folder_instead(folder: Path) -> None:
     ("spoil", "message"),
     [
         (missing, f"names {FIRST}, which is missing. Copy it there"),
-        (twice, f"{FIRST} and model.safetensors.index.json do not agree where "),
-        (unlisted, "do not agree where predictions.bias is"),
-        (elsewhere, "has no weight_map from weights to files of its folder"),
+        (twice, f"{FIRST} and model.safetensors.index.json disagree on the place of "),
+        (unlisted, "disagree on the place of predictions.bias"),
+        (elsewhere, "has no weight_map from weights to files in its folder"),
         (empty, "has no weight_map"),
         (flax, "msgpack cannot be read"),
         (damaged_h5, "h5 is damaged or"),
-        (other_h5, "tf_model.h5 is damaged or no file of Keras"),
-        (folder_instead, "model.safetensors is a folder, and should be a file"),
+        (other_h5, "tf_model.h5 is damaged or not a Keras file"),
+        (folder_instead, "model.safetensors is a folder, not a file"),
     ],
 )
 def test_files_that_cannot_be_read_name_the_remedy(convert, sharded, spoil, message):

@@ -103,5 +103,5 @@ def test_lengths(folder, files, expected):
     [{"sentence_bert_config.json": {"max_seq_length": "8"}}, {TOKENIZER: {"model_max_length": 2}}],
 )
 def test_what_is_no_length(folder, files):
-    with pytest.raises(UserError, match="must be an integer from 3 on, not"):
+    with pytest.raises(UserError, match="must be an integer from 3 up, not"):
         read_length(folder(files), 16)

@@ -206,7 +206,7 @@ def test_a_damaged_download_is_refused_and_deleted(mirror, use, name, tmp_path):
         mirror.hashes[name] = hashlib.sha256(mirror.files[name]).hexdigest()
     else:
         mirror.files[name] = mirror.files[name][:-4] + b"oops"
-    with pytest.raises(UserError, match=f"{name} of {REPOSITORY}, revision 1+, did not arrive"):
+    with pytest.raises(UserError, match=f"{name} of {REPOSITORY}, revision 1+, differs from"):
         locate(NAME)
     assert list((tmp_path / "cache").rglob(name)) == []
     assert not any((tmp_path / "cache").rglob(f"blobs/{mirror.hashes[name]}"))
@@ -341,7 +341,7 @@ def test_a_repository_of_tensorflows_classes(mirror, use):
 
 def test_neither_a_path_nor_a_repository(mirror, use, tmp_path):
     use(mirror.address)
-    with pytest.raises(UserError, match="else is not a path here, and cannot be downloaded"):
+    with pytest.raises(UserError, match="else is not an existing path, and cannot be down"):
         locate("someone/else")
     (tmp_path / "runs").mkdir()
     with pytest.raises(UserError, match="does not exist"):

@@ -84,7 +84,7 @@ def test_its_model_is_an_encoder_like_any_other(pretrain, run, tmp_path, result_
             "albert_tf.convert", f"--input={folder}", f"--format={kind}", f"--output={output}"
         )
         assert made.returncode == 0, made.stderr
-        assert f"{kind} has no ALBERT that detects replaced tokens" in made.stdout
+        assert f"{kind} has no ALBERT for replaced tokens" in made.stdout
     with eagerly():
         flags = {"init_checkpoint": folder, "num_train_steps": 1, "num_warmup_steps": 0}
         second = pretrain(*FLAGS, **flags)

@@ -74,7 +74,7 @@ def test_its_head_of_spans_is_where_squad_begins(run, capsys):
     pretrained = native.load_model(folder)
     assert isinstance(pretrained, AlbertSpanPretrainer)
     labeler = from_preset(folder, AlbertSpanLabeler)
-    assert f"The head of spans begins as {folder} has it." in capsys.readouterr().out
+    assert f"The span head starts with the weights in {folder}." in capsys.readouterr().out
     for part in ("encoder", "span"):
         left, right = (getattr(model, part).get_weights() for model in (pretrained, labeler))
         for one, other in zip(left, right, strict=True):
@@ -96,7 +96,7 @@ def test_its_folder_fills_masks_and_is_converted(train, run, tmp_path, result_of
     flags = (f"--input={folder}", "--format=huggingface", f"--output={output}")
     made = result_of("albert_tf.convert", *flags)
     assert made.returncode == 0, made.stderr
-    assert "the head of spans is left out" in made.stdout
+    assert "the span head is left out" in made.stdout
     capsys.readouterr()
     expected = native.load_model(folder).without_spans()
     for kind in (AlbertPretrainer, AlbertSpanPretrainer):

@@ -133,7 +133,7 @@ def test_a_run_goes_on_where_it_was_saved(files, run):
     with np.load(files / "third" / "weights.npz") as file:  # One more update than it began with.
         assert file["arr_0"].tolist() == [STEPS + 1] * 2
     shutil.copy(files / "part-0.npz.xz", files / "part-2.npz.xz")
-    with pytest.raises(accelerator.UserError, match="are 3 files, and .*whole began with 2"):
+    with pytest.raises(accelerator.UserError, match="matches 3 files, but .*whole began with 2"):
         run(update, whole)
 
 

@@ -52,11 +52,11 @@ def test_what_graphs_refuse():
         ([9, 1], {}, "of 2 to 8 ids"),
         ([0, 2], {}, "at least one row"),
         ([1, 2], {"input_word_ids": 49}, None),
-        ([1, 2], {"input_word_ids": 50}, "input_word_ids are from 0 to 49"),
-        ([1, 2], {"input_word_ids": -1}, "input_word_ids are from 0 to 49"),
-        ([1, 2], {"input_mask": 2}, "input_mask is 0 or 1"),
-        ([1, 2], {"input_type_ids": 2}, "input_type_ids are from 0 to 1"),
-        ([1, 2], {"input_type_ids": -1}, "input_type_ids are from 0 to 1"),
+        ([1, 2], {"input_word_ids": 50}, "input_word_ids must be from 0 to 49"),
+        ([1, 2], {"input_word_ids": -1}, "input_word_ids must be from 0 to 49"),
+        ([1, 2], {"input_mask": 2}, "input_mask must be 0 or 1"),
+        ([1, 2], {"input_type_ids": 2}, "input_type_ids must be from 0 to 1"),
+        ([1, 2], {"input_type_ids": -1}, "input_type_ids must be from 0 to 1"),
     ],
 )
 def test_what_tokens_are_refused(shape, changed, message):

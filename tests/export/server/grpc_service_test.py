@@ -142,7 +142,7 @@ def counted(running):
 def test_multi_inference_is_one_call_of_one_model(running, tiny_stub):
     several = inference_pb2.MultiInferenceRequest()
     several.input.example_list.examples.append(example_of({"text": "abc"}))
-    assert "one model" in refusal(tiny_stub.MultiInference, several)[1]
+    assert "the same model" in refusal(tiny_stub.MultiInference, several)[1]
     for method in ("classify", "regress"):
         task = several.tasks.add(method_name=f"tensorflow/serving/{method}")
         task.model_spec.name, task.model_spec.signature_name = "tiny", method

@@ -64,7 +64,7 @@ def test_tf_servings_own_file(tmp_path):
         ModelConfig("c", "/c", 0),
     ]
     path.write_text("model_config_list {")
-    with pytest.raises(UserError, match="is not a text of TF Serving's ModelServerConfig"):
+    with pytest.raises(UserError, match="is not a ModelServerConfig of TF Serving in text"):
         read_config_file(str(path))
     for config, missing in (('base_path: "/a"', "name"), ('name: "a"', "base_path")):
         path.write_text(f"model_config_list {{ config {{ {config} }} }}")
@@ -179,7 +179,7 @@ def test_what_is_not_served(small):
         small.get("m", 4)
     assert small.get("m", 2) is small.get("m")
     assert small.status("m") == small.status("m", 2) == [(2, "AVAILABLE", "OK", "")]
-    with pytest.raises(ServingError, match="^Version 4 of model 'm' is not known here") as error:
+    with pytest.raises(ServingError, match="^Version 4 of model 'm' does not exist") as error:
         small.status("m", 4)
     assert error.value.code == "NOT_FOUND"
 

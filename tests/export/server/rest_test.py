@@ -63,7 +63,7 @@ def test_status_and_metadata(client):
         ("predict", [], "should be a JSON object"),
         ("predict", b"[" * 100_000, "nested too deeply"),
         ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", "8 deep"),
-        ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "a number of thousands of digits."),
+        ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "a number with thousands of digits."),
         ("predict", {}, "either 'instances' (rows) or 'inputs'"),
         ("predict", {"instances": ["a"], "inputs": ["a"]}, "either 'instances' (rows)"),
         ("predict", {"signature_name": 3, "instances": ["a"]}, "should be a string, not 3"),
@@ -110,7 +110,7 @@ def test_bad_bodies_get_a_sentence(running, verb, body, part):
             for version in ("9" * 5000, "9" * 20, "x", "-1", "%C2%B2")
             for verb, body in (("", None), (":predict", {"instances": ["a"]}))
         ),
-        (f"/v1/models/tiny/versions/{2**63 - 1}", None, 404, "is not known here"),
+        (f"/v1/models/tiny/versions/{2**63 - 1}", None, 404, "does not exist"),
     ],
 )
 def test_other_paths(running, path, body, status, part):
@@ -125,7 +125,7 @@ def test_a_compressed_body_is_refused_by_its_header(running):
         urllib.request.urlopen(request)
     told = json.load(refusal.value)["error"]
     assert refusal.value.code == 400
-    assert told == "Content-Encoding 'gzip' is not read here: send plain JSON."
+    assert told == "Content-Encoding 'gzip' is not supported: send plain JSON."
 
 
 def test_examples_with_a_context(running):

@@ -33,17 +33,17 @@ def choices(context, question, options):
 
 ROWS = MOST_SEQUENCES // 64 + 1
 BYTES = f"at most {MOST_FILLED_BYTES} bytes"
-NO_PLACE = "masked_lm_positions are from 0"  # A neighbor would answer for it.
+NO_PLACE = "masked_lm_positions must be from 0"  # A neighbor would answer for it.
 # What is asked for -> task, signature, the sentence, and the inputs.
 REFUSED = {
     "a place after all": ("masked_lm", "tokens", NO_PLACE, at_positions([[0], [3]])),
     "a place before all": ("masked_lm", "tokens", NO_PLACE, at_positions([[0], [-1]])),
     "masks": (
-        *("masked_lm", "tokens", f"masked_lm_positions are at most {MOST_POSITIONS} in all"),
+        *("masked_lm", "tokens", f"masked_lm_positions must be at most {MOST_POSITIONS} in"),
         at_positions(np.zeros([2, MOST_POSITIONS // 2 + 1])),
     ),
     "words": (
-        *("tagging", "serving_default", f"words in one of them are at most {MOST_WORDS}"),
+        *("tagging", "serving_default", f"words of the longest row must be at most {MOST_WORDS}"),
         {"text": ["a " * (MOST_WORDS // 16 + 1)] + ["cat"] * 15},
     ),
     "windows": (  # Of 48 tokens with a stride of 8: each context makes about 150.
@@ -60,23 +60,23 @@ REFUSED = {
     ),
     "options of all rows": (
         *("multiple_choice", "serving_default"),
-        f"rows times options are at most {MOST_SEQUENCES}",
+        f"rows times options must be at most {MOST_SEQUENCES}",
         choices(["cat"] * ROWS, ["a"] * ROWS, [["b"] * 64] * ROWS),
     ),
     "no option": (
-        *("multiple_choice", "serving_default", "options are at least one"),
+        *("multiple_choice", "serving_default", "at least one option"),
         choices(["a"], ["b"], np.zeros([1, 0], object)),
     ),
     "fewer contexts": (
-        *("multiple_choice", "serving_default", "context, question, options have as many rows"),
+        *("multiple_choice", "serving_default", "context, question, options must have the same"),
         choices(["a"], ["b"] * 2, [["c"]] * 2),
     ),
     "more contexts": (
-        *("question_answering", "serving_default", "question, context have as many rows"),
+        *("question_answering", "serving_default", "question, context must have the same number"),
         {"question": ["who"] * 2, "context": ["cat"] * 3},
     ),
     "more second texts": (
-        *("embedding", "similarity", "text_a, text_b have as many rows"),
+        *("embedding", "similarity", "text_a, text_b must have the same number"),
         {"text_a": ["a"], "text_b": ["b"] * 2},
     ),
     "an example without a text": (
@@ -148,10 +148,10 @@ def test_tokens_that_are_none(signatures, config, task):
     assert config.max_position_embeddings == 64
     for length in (0, 65):
         given = {name: sized(name, spec, 1, length) for name, spec in specs.items()}
-        refused(signature, "input_word_ids are at least one row, of . to 64 ids", **given)
+        refused(signature, "input_word_ids must have at least one row, of . to 64 ids", **given)
     given = {name: sized(name, spec, 1, 8) for name, spec in specs.items()}
-    changes = [("input_mask", 7, "is 0 or 1")]
-    changes += [("input_type_ids", value, "are from 0 to 1") for value in (2, -1)]
-    changes += [("impossible_positions", -1, "is 0 or 1")] * ("impossible_positions" in given)
+    changes = [("input_mask", 7, "must be 0 or 1")]
+    changes += [("input_type_ids", value, "must be from 0 to 1") for value in (2, -1)]
+    changes += [("impossible_positions", -1, "must be 0 or 1")] * ("impossible_positions" in given)
     for name, value, sentence in changes:
         refused(signature, f"{name} {sentence}", **given | {name: given[name] + value})
