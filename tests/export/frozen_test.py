@@ -51,7 +51,7 @@ def test_answers_and_size_are_those_of_variables(exports, signatures, model_dirs
 def test_what_is_refused(model_dirs, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "float32_bytes", lambda model: 2_100_000_000)
     for task, others, sentence in (
-        ("encoder", {}, "--freeze does not go with --task=encoder: an encoder is"),
+        ("encoder", {}, "--freeze does not go with --task=encoder: the encoder stays"),
         ("preprocessor", {}, "--task=preprocessor: it has no weights"),
         ("classifier", {"precision": "int8"}, "in --precision=int8 each request"),
         ("classifier", {}, r"--freeze: .* take 2.10 GB, .* limited to 2 GB"),
