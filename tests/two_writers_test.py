@@ -88,7 +88,7 @@ def test_two_kinds_of_records_for_one_folder(tmp_path, start):
         message = second.communicate(timeout=120)[1]
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert second.returncode == 2 and f"in use: process {pid} on" in message
+    assert second.returncode == 2 and f"in use by process {pid} on" in message
     assert first.wait(timeout=120) == 0
     manifest = record_folder.verify_records(str(folder), full=True)
     assert manifest["seed"] == 2 and manifest["settings"]["max_seq_length"] == 32

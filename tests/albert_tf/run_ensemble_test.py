@@ -314,5 +314,5 @@ def _windows_that_differ(result_of, spans, series, tmp_path) -> None:
     runs = f"--runs={series / 'seed-0'},{twin}"
     result = result_of("albert_tf.run_ensemble", *spans, runs, f"--output_dir={output}")
     assert result.returncode == 2 and not output.exists()
-    words = f"{twin}/model has doc_stride 7, {series / 'seed-0'}/model has 8: they cut"
+    words = f"{twin}/model has doc_stride 7, {series / 'seed-0'}/model has 8: they split"
     assert words in result.stderr and "Traceback" not in result.stderr

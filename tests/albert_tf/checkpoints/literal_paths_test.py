@@ -38,7 +38,9 @@ def test_an_export_that_was_moved_answers_there(tmp_path):
 
 
 def test_what_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"gs://b/a\[1\]/w holds '\['. A checkpoint cannot be read"):
+    with pytest.raises(
+        UserError, match=r"gs://b/a\[1\]/w contains '\['. A checkpoint cannot be read"
+    ):
         bundle.write("gs://b/a[1]/w", {"x": np.zeros(2)})
     with pytest.raises(UserError, match="An export cannot be read there"):
         saved_model.version_path(str(tmp_path / "a*"), 1)

@@ -353,7 +353,7 @@ def test_a_preset_of_another_shape(mirror, use, monkeypatch):
     as_bert(mirror)
     use(mirror.address)
     monkeypatch.setitem(hub.REPOSITORIES, "bert-tiny-uncased", REPOSITORY)
-    with pytest.raises(UserError, match="vocab_size is 40, and bert-tiny-uncased has 30522"):
+    with pytest.raises(UserError, match="vocab_size is 40, but bert-tiny-uncased has 30522"):
         locate("bert-tiny-uncased")
 
 

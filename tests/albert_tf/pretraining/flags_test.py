@@ -83,7 +83,7 @@ def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch
     both = ["--batch_size_schedule=8@0", "--train_batch_size=64"]
     monkeypatch.setattr("sys.argv", ["program", *both])
     parse_data("--train_batch_size=64")
-    with pytest.raises(UserError, match="^--train_batch_size=64 and --batch_size_sch.* are both"):
+    with pytest.raises(UserError, match="^--train_batch_size=64 and --batch_size_sch.* both set"):
         pretraining_flags.choose_sizes()
 
 

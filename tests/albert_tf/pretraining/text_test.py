@@ -66,7 +66,10 @@ def test_an_interrupted_run_ends_with_the_same_bits(run, work, tmp_path, monkeyp
 def test_flags_that_do_not_go_together(run, work, capsys):
     for flags, says in (
         ({"train_data": work / "sop"}, "--train_data and --train_text are both given"),
-        ({"train_text": None, "train_data": work / "sop"}, "--max_seq_length says how"),
+        (
+            {"train_text": None, "train_data": work / "sop"},
+            "--max_seq_length applies to --train_text only",
+        ),
         ({"vocab_file": None}, "--vocab_file is missing"),
     ):
         assert run(**flags) == 2

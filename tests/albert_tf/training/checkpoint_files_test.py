@@ -50,7 +50,7 @@ def test_a_run_that_went_further(tmp_path):
     checkpoint(tmp_path / "checkpoints", 20)
     checkpoint_files.check_steps(run, 20)
     with pytest.raises(
-        UserError, match=r"has already made 20 updates, .* after 19 .*Ask for 20 or"
+        UserError, match=r"has already made 20 updates, more than .* 19. Ask for 20 or"
     ):
         checkpoint_files.check_steps(run, 19)
 

@@ -65,7 +65,7 @@ def test_a_signal_stops_after_the_update_and_changes_nothing(
         process = start_program(command, fresh=last == 200)
         wait_for(run / "checkpoints" / f"step-{last}.index", process)
         if last == 200:
-            with pytest.raises(UserError, match=f"in use: process {process.pid} on "):
+            with pytest.raises(UserError, match=f"in use by process {process.pid} on "):
                 run_folder.claim(str(run), None, {}, {}, overwrite=True)
         step = stop(process, number, code, name)
         assert step > last and step % 200, step

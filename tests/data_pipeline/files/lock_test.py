@@ -22,7 +22,7 @@ def test_the_lock_of_a_living_process_and_of_a_dead_one(tmp_path):
         os._exit(1)
     try:
         assert os.read(reader, 1) == b"!"
-        expected = f"in use: process {child} on {socket.gethostname()}, started .* another folder"
+        expected = f"in use by process {child} on {socket.gethostname()}, started .* another folder"
         with pytest.raises(UserError, match=expected), locked(folder):
             pass
     finally:

@@ -136,7 +136,7 @@ def test_the_mean_of_nine_tasks(runs):
 def test_what_is_missing_or_undefined(runs, tmp_path):
     others = [folder for task, folder in runs.items() if task not in ("cola", "mnli")]
     sentence = dev_score_sentence([*others, str(tmp_path)])
-    assert sentence.endswith("of cola (dev), mnli (dev_matched), mnli (dev_mismatched).")
+    assert sentence.endswith("for cola (dev), mnli (dev_matched), mnli (dev_mismatched).")
     mnli = write_run(tmp_path / "half", "mnli", {"dev_matched": 0.5, "dev_mismatched": None})
     flat = write_run(tmp_path / "flat", "cola", {"dev": 0.5})
     assert dev_score_sentence([*others, mnli, flat]).endswith("a task is undefined.")

@@ -203,7 +203,9 @@ def test_minutes_need_a_rate_that_waits(make_experiment):
     settings = make_experiment("refused", num_train_steps=4).settings
     loop = dataclasses.replace(settings.loop, max_minutes=1)
     optimizer = dataclasses.replace(settings.optimizer, schedule="polynomial")
-    with pytest.raises(UserError, match="--max_minutes=1 with --schedule=polynomial.*wsd"):
+    with pytest.raises(
+        UserError, match="--max_minutes=1 does not work with --schedule=polynomial.*wsd"
+    ):
         dataclasses.replace(settings, loop=loop, optimizer=optimizer)
 
 
