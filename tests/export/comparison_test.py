@@ -95,7 +95,9 @@ def test_a_signature_has_the_score_of_its_model(model_dirs, tmp_path, task):
 
 def test_the_other_tasks_have_no_right_answers():
     assert set(SCORED) == {task for task, each in TASKS.items() if each.is_scored}
-    with pytest.raises(UserError, match=r"--task=masked_lm has none.*--task=classifier or regr"):
+    with pytest.raises(
+        UserError, match=r"--task=masked_lm does not have.*--task=classifier or regr"
+    ):
         tasks.check_scored("masked_lm")
 
 

@@ -222,7 +222,7 @@ def test_a_folder_that_appears_meanwhile_is_not_overwritten(tiny_module, tmp_pat
         return original(directory)
 
     monkeypatch.setattr(saved_model, "weights_sha256", race)
-    with pytest.raises(UserError, match="meanwhile"):
+    with pytest.raises(UserError, match="just written by another process"):
         write_version(module, str(tmp_path), None, [probe])
     assert os.listdir(tmp_path) == ["1"]
     assert os.listdir(tmp_path / "1") == ["theirs"]

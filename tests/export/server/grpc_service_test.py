@@ -213,7 +213,11 @@ def test_a_last_value_that_repeats_may_be_left_out():
     [
         (tf.string, claim(tf.string, 2**31, 2**31, string_val=[b"a"]), "rows"),
         (tf.string, claim(tf.string, 8, 2**62, string_val=[b"a"]), "values in a row"),
-        (tf.string, claim(tf.string, *[2**62] * 1000, string_val=[b"a"]), "1000 dimensions; 8 is"),
+        (
+            tf.string,
+            claim(tf.string, *[2**62] * 1000, string_val=[b"a"]),
+            "1000 dimensions; the maximum is 8",
+        ),
         (tf.string, claim(tf.string, -1, string_val=[b"a"]), "negative dimension"),
         (tf.string, claim(tf.string, 2, string_val=[b"a"] * 3), r"its shape \[2\] of string"),
         (tf.string, claim(tf.string, 1, tensor_content=b"abc"), "values that do not fit"),
