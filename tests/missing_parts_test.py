@@ -211,7 +211,7 @@ def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors,
     said = convert(google(tensors), "guess")
     assert said.returncode == 0 and "is read as a regression" in said.stderr
     refused = convert(str(tmp_path / "guess"), "refused", "--head=regression")
-    assert refused.returncode == 2 and "--head=regression: for" in refused.stderr
+    assert refused.returncode == 2 and "--head=regression: only for" in refused.stderr
     race = convert(google(tensors | averages), "race", "--head=multiple_choice", "--use_averages")
     assert race.returncode == 0 and "AlbertMultipleChoice" in race.stdout, race.stderr
     source = formats.recognize(str(tmp_path / "race"))
