@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from data_pipeline.corpus.formats import examine
 from data_pipeline.corpus.parts import PartBuilder
-from data_pipeline.corpus.reader import Reader
-from data_pipeline.corpus.streams import text_bytes
+from data_pipeline.corpus.streams import Reader, text_bytes
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage

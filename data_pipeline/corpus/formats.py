@@ -16,10 +16,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.sentences import replace_surrogates, split_paragraphs
-from data_pipeline.corpus.streams import compression
+from data_pipeline.corpus.streams import Reader, compression
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from data_pipeline.corpus.formats import Format
-from data_pipeline.corpus.reader import Reader
+from data_pipeline.corpus.streams import Reader
 from data_pipeline.corpus.text_part import TextPart
 
 MAX_DOCUMENT_BYTES = 16 << 20

@@ -1,4 +1,4 @@
-"""A file as a stream of its text: decompressed, Parquet as jsonl, or refused as not text.
+"""Reads the lines of a corpus file: decompressed, Parquet as jsonl, or refused as not text.
 
 The file type is detected from the first bytes; only compression depends on the file name as well.
 The layers of the stream, from the file up; each is added only where it is needed:
@@ -7,20 +7,23 @@ The layers of the stream, from the file up; each is added only where it is neede
     BufferedReader    lets the first bytes be examined and read again
     gzip, bz2, ...    chosen by the file extension
     BufferedReader    lets the beginning of the decompressed text be examined
-    _LineFeeds        for old Macintosh files, whose lines end with carriage returns
+    Chunks            for old Macintosh files, whose lines end with carriage returns
 """
 
 from __future__ import annotations
 
 import bz2
 import contextlib
+import functools
 import gzip
 import io
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 
 from data_pipeline.corpus.parquet import MAGIC, Chunks, JsonLines
 from data_pipeline.errors import UserError
@@ -62,8 +65,7 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": ".zst",
 }
 _TAR_MARK, _TAR_PLACE = b"ustar", 257
-
-_Stream = TypeVar("_Stream", bound="TextStream")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def compression(path: str) -> str:
@@ -111,39 +113,6 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-class _LineFeeds(io.RawIOBase):
-    """A stream with line feeds in place of carriage returns."""
-
-    def __init__(self, stream: io.BufferedIOBase) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._stream.read(len(buffer)).replace(b"\r", b"\n")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
-    """A binary stream of the decompressed content of a file."""
-    if extension == ".gz":
-        return gzip.GzipFile(fileobj=raw)
-    if extension == ".bz2":
-        return bz2.BZ2File(raw)
-    if extension == ".xz":
-        return lzma.LZMAFile(raw)
-    if extension == ".zst":
-        return Chunks(_zstd_frames(raw))
-    raise AssertionError(extension)
-
-
 def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
     """The content of a zstd file; tools that compress in parallel write many frames."""
     import zstandard
@@ -156,6 +125,14 @@ def _zstd_frames(raw: io.BufferedReader[Any]) -> Iterator[bytes]:
         yield frame.decompress(data)
     if frame and not frame.eof:
         raise EOFError("it ends inside a frame")
+
+
+_OPEN: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": lambda raw: Chunks(_zstd_frames(raw)),
+}
 
 
 def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
@@ -191,41 +168,47 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
         )
 
 
-class TextStream:
-    """The text of one file, in bytes; use as a context manager. The rows of a Parquet file become
-    lines of jsonl with the values of the column `text_field`. A file that is UTF-16, damaged or not
-    text is a UserError; damage is detected while reading.
+class Reader:
+    """The lines of one file, in bytes, one at a time or many at once; use as a context manager. The
+    rows of a Parquet file become lines of jsonl with the values of the column `text_field`. A file
+    that is UTF-16, damaged or not text is a UserError; damage is detected while reading.
     """
 
-    def __init__(self, path: str, text_field: str) -> None:
+    def __init__(self, path: str, text_field: str = "text") -> None:
         self.path = path
         self._extension = compression(path)
         self._raw = _Counted(path)
         self._taken = 0
-        buffered = io.BufferedReader(self._raw, _BUFFER_BYTES)
-        self._stream: io.BufferedReader[Any] = buffered
-        self._parquet: JsonLines | None = None
-        if not self._extension and _is_parquet(path, buffered):
-            buffered.detach()  # Otherwise it closes the file when it is garbage-collected.
-            self._parquet = JsonLines(self._raw, path, text_field)
-            self._stream = io.BufferedReader(self._parquet, _BUFFER_BYTES)
-            return
+        self._stream, self._parquet = self._opened(text_field)
+        # Bytes that were read ahead, and how many of them have been returned.
+        self._ahead = self._read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+        self._place = 0
+
+    def _opened(self, text_field: str) -> tuple[io.BufferedReader[Any], JsonLines | None]:
+        """The text as a stream, and the Parquet file that it is made from, if it is."""
+        stream: io.BufferedReader[Any] = io.BufferedReader(self._raw, _BUFFER_BYTES)
+        if not self._extension and _is_parquet(self.path, stream):
+            stream.detach()  # Otherwise it closes the file when it is garbage-collected.
+            parquet = JsonLines(self._raw, self.path, text_field)
+            return io.BufferedReader(parquet, _BUFFER_BYTES), parquet
         if self._extension:
             # Buffered again, so that as much text can be peeked at as in an uncompressed file.
-            decompressed = _decompressed(buffered, self._extension)
-            self._stream = io.BufferedReader(decompressed, _BUFFER_BYTES)
+            stream = io.BufferedReader(_OPEN[self._extension](stream), _BUFFER_BYTES)
         with self._explained():
-            head = self._stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-        _check_is_text(path, head, self._extension)
+            head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+        _check_is_text(self.path, head, self._extension)
         if b"\r" in head and b"\n" not in head:
-            self._stream = io.BufferedReader(_LineFeeds(self._stream), _BUFFER_BYTES)
+            blocks = iter(functools.partial(stream.read, _BUFFER_BYTES), b"")
+            lines = Chunks(block.replace(b"\r", b"\n") for block in blocks)
+            stream = io.BufferedReader(lines, _BUFFER_BYTES)
+        return stream, None
 
     @property
     def is_parquet(self) -> bool:
         """Whether the lines are made from the rows of a Parquet file."""
         return self._parquet is not None
 
-    def __enter__(self: _Stream) -> _Stream:
+    def __enter__(self) -> Reader:
         return self
 
     def __exit__(self, *unused_error) -> None:
@@ -240,15 +223,36 @@ class TextStream:
         taken, self._taken = self._taken, count
         return self._taken - taken
 
-    def read(self, size: int) -> bytes:
-        """The next `size` bytes; fewer only at the end of the file."""
+    def read_line(self, limit: int) -> bytes:
+        """The next line with its line end, or `limit` bytes of it; b"" at the end of the file."""
+        stop = self._place + limit
+        end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
+        line, self._place = self._ahead[self._place : end], end
+        if not line.endswith(b"\n") and len(line) < limit:
+            with self._explained():
+                line += self._stream.readline(limit - len(line))
+        return line
+
+    def read_lines(self, size: int, limit: int) -> bytes:
+        """Many whole lines at once, about `size` bytes, up to the first line of `limit` bytes or
+        more; b"" when the next line is that long, or longer than `size`.
+
+            text b"ab\\ncd\\nefghij\\nk", size 13, limit 6 -> b"ab\\ncd\\n"; b"efghij\\n" comes next
+        """
+        ahead = self._ahead[self._place :]
+        ahead += self._read(max(0, size - len(ahead)))
+        ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
+        # b"ab\ncd\nefghij\n": ends [3, 6, 13], lengths [3, 3, 7].
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) >= limit)
+        whole = ends[: too_long[0]] if len(too_long) else ends
+        end = int(whole[-1]) if len(whole) else 0
+        self._ahead, self._place = ahead[end:], 0
+        return ahead[:end]
+
+    def _read(self, size: int) -> bytes:
+        """The next `size` bytes of the stream; fewer only at the end of the file."""
         with self._explained():
             return self._stream.read(size)
-
-    def readline(self, size: int) -> bytes:
-        """The bytes up to the end of the line, at most `size` of them."""
-        with self._explained():
-            return self._stream.readline(size)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

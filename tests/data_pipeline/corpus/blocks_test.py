@@ -14,8 +14,8 @@ from data_pipeline.corpus import parts
 from data_pipeline.corpus.blocks import TextBlock, automatic_block_bytes, group_files, read_blocks
 from data_pipeline.corpus.documents import Corpus, documents_of_block
 from data_pipeline.corpus.formats import FORMATS
-from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.streams import Reader
 from data_pipeline.corpus.text_part import TextPart
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from data_pipeline.corpus.checks import check_are_text, faultless
-from data_pipeline.corpus.text_part import TextPart, check_small_files
+from data_pipeline.corpus.text_part import TextPart, check_are_text, check_small_files, faultless
 from data_pipeline.errors import UserError
 
 GOOD, BINARY, LATIN_1 = b"good", b"\0", b"d\xe9j\xe0"
