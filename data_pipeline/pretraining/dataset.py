@@ -75,19 +75,6 @@ def source_of_batch(data: str, global_batch_size: int, examples_before: int, *, 
     return ", ".join(sorted(map(os.path.basename, paths)))
 
 
-def _masker(manifest: dict[str, Any], span_mask_share: float) -> DynamicMasking:
-    """The masking of a folder's dynamic records."""
-    tokenizer = load_tokenizer(
-        os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
-    )
-    if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
-        raise UserError(
-            f"{tokenizer.vocab_file} is not the vocabulary that the records next to it were made "
-            "with. Copy the folder again, or make the data again."
-        )
-    return DynamicMasking(PretrainingSettings.from_manifest(manifest), tokenizer, span_mask_share)
-
-
 def record_parser(
     manifest: dict[str, Any], masker: DynamicMasking | None, seed: int
 ) -> Callable[..., dict[str, tf.Tensor]]:
@@ -110,32 +97,24 @@ def _parser(
     manifest: dict[str, Any], seed: int, span_mask_share: float
 ) -> Callable[..., dict[str, tf.Tensor]]:
     """The `record_parser` of a folder."""
-    if manifest["masking"] == "dynamic":
-        return record_parser(manifest, _masker(manifest, span_mask_share), seed)
-    if span_mask_share:
+    if manifest["masking"] == "static":
+        if span_mask_share:
+            raise UserError(
+                f"{manifest['directory']} has static masks, but recurring spans must be hidden "
+                "before words are masked. Make the records with --masking=dynamic."
+            )
+        return record_parser(manifest, None, seed)
+    tokenizer = load_tokenizer(
+        os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
+    )
+    if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(
-            f"{manifest['directory']} has static masks, but recurring spans must be hidden before "
-            "words are masked. Make the records with --masking=dynamic."
+            f"{tokenizer.vocab_file} is not the vocabulary that the records next to it were made "
+            "with. Copy the folder again, or make the data again."
         )
-    return record_parser(manifest, None, seed)
-
-
-def _training_batches(
-    manifest: dict[str, Any],
-    global_batch_size: int,
-    place: tuple[int, int],
-    seed: int,
-    input_context: tf.distribute.InputContext | None,
-    span_mask_share: float,
-) -> tf.data.Dataset:
-    """Infinite batches. Each host parses and masks its own rows, with the same result as on a
-    single host. `place` is the number of previous batches, and of their examples.
-    """
-    start_step, examples_before = place
-    records = _training_records(manifest, global_batch_size, examples_before, seed)
-    group = GROUP if manifest["masking"] == "dynamic" else 1
-    parse = _parser(manifest, seed, span_mask_share)
-    return map_host_rows(records, parse, global_batch_size, start_step, input_context, group)
+    settings = PretrainingSettings.from_manifest(manifest)
+    masker = DynamicMasking(settings, tokenizer, span_mask_share)
+    return record_parser(manifest, masker, seed)
 
 
 def _evaluation_batches(
@@ -243,10 +222,11 @@ def pretraining_dataset(
     if training:
         if examples_before is None:
             examples_before = start_step * global_batch_size
-        place = start_step, examples_before
-        dataset = _training_batches(
-            manifest, global_batch_size, place, seed, input_context, span_mask_share
-        )
+        records = _training_records(manifest, global_batch_size, examples_before, seed)
+        parse = _parser(manifest, seed, span_mask_share)
+        # Each host parses and masks its own rows, with the same result as on a single host.
+        group = GROUP if manifest["masking"] == "dynamic" else 1
+        dataset = map_host_rows(records, parse, global_batch_size, start_step, input_context, group)
     else:
         dataset = _evaluation_batches(manifest, global_batch_size, input_context, span_mask_share)
         dataset = dataset.skip(start_step)

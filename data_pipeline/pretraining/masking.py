@@ -229,11 +229,9 @@ def mask_sequences(
     )
     # Positions of the chosen words' tokens: words of 3 and 1 tokens at 4 and 9 -> 4, 5, 6, 9.
     chosen = np.flatnonzero(ngrams)
-    sizes = words.ends[chosen] - words.starts[chosen]
-    word = np.repeat(chosen, sizes)  # [M]
-    inside = np.arange(len(word)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.repeat(np.searchsorted(words.first, chosen, side="right") - 1, sizes)
-    positions = words.starts[word] + inside
+    positions, number = recurring.ranges(words.starts[chosen], words.ends[chosen])
+    word = chosen[number]  # [M]
+    rows = (np.searchsorted(words.first, chosen, side="right") - 1)[number]
     labels = tokens[rows, positions]
     same_ngram = np.zeros(len(word), bool)
     if rule.by_span:

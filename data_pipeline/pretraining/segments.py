@@ -160,10 +160,6 @@ class PairMaker:
         pairs, _ = self._divide(first, last, nothing, nothing, rng)
         return self._finished(pairs, rng)
 
-    def _finished(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Pairs after swapping, if enabled, and truncation to the limit."""
-        return self._truncate(swapped(pairs, rng) if self._swaps else pairs, rng)
-
     @property
     def documents_without_pair(self) -> int:
         """Number of documents without a pair in any copy so far."""
@@ -278,8 +274,12 @@ class PairMaker:
         label = is_random.astype(np.int64)
         return Pairs(start, border - start, start_b, end_b - start_b, label), kept
 
-    def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Truncates both segments to the limit in total; each id is cut from the front or back."""
+    def _finished(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Swaps pairs, if that is enabled, and truncates both segments to the limit in total; each
+        id is cut from the front or back.
+        """
+        if self._swaps:
+            pairs = swapped(pairs, rng)
         length_a, length_b = truncated_lengths(
             pairs.length_a, pairs.length_b, self._limit, rng.random(len(pairs)) < 0.5
         )

@@ -20,6 +20,7 @@ from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records.record_folder import LABEL_COUNTS_FILE
 
+_COUNTERS = ("corpus", "skipped", "formats", "records")
 _MOST_UNKNOWN = 0.05  # Share of tokens; the published vocabulary has 3 % on English Wikipedia.
 
 
@@ -69,7 +70,7 @@ class RecordStatistics:
     def merge(self, other: RecordStatistics) -> None:
         """Adds the sums of other records."""
         self.label_counts += other.label_counts
-        for name in ("corpus", "skipped", "formats", "records"):
+        for name in _COUNTERS:
             getattr(self, name).update(getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
@@ -77,10 +78,7 @@ class RecordStatistics:
         # Uncompressed, label_counts take 8 bytes per piece: 240 KB for 30,000 pieces.
         counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
         return {
-            "corpus": dict(self.corpus),
-            "skipped": dict(self.skipped),
-            "formats": dict(self.formats),
-            "records": dict(self.records),
+            **{name: dict(getattr(self, name)) for name in _COUNTERS},
             "label_counts": base64.b64encode(counts).decode("ascii"),
         }
 
@@ -90,7 +88,7 @@ class RecordStatistics:
         counts = zlib.decompress(base64.b64decode(value["label_counts"]))
         statistics = cls(0)
         statistics.label_counts = np.frombuffer(counts, "<i8").astype(np.int64)
-        for name in ("corpus", "skipped", "formats", "records"):
+        for name in _COUNTERS:
             # An earlier version did not store formats.
             setattr(statistics, name, collections.Counter(value.get(name)))
         return statistics

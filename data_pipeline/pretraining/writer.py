@@ -254,8 +254,7 @@ def _frames(
         encoded = {}
         for feature in schema:
             values, lengths = columns[feature.name]
-            if feature.dtype == "float32":
-                encoded[feature.name] = example_bytes.float_column(values.reshape(len(lengths), -1))
-            else:
-                encoded[feature.name] = example_bytes.int_column(values, np.cumsum(lengths))
+            is_float = feature.dtype == "float32"
+            encode = example_bytes.float_column if is_float else example_bytes.int_column
+            encoded[feature.name] = encode(values, np.cumsum(lengths))
         yield from map(example_bytes.frame, example_bytes.encode_examples(encoded))
