@@ -19,11 +19,11 @@ from data_pipeline.errors import UserError, message_of
 from data_pipeline.files import atomic_files, lock, storage
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.columns import static_counts
-from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.manifest import extra_files, manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics, summary_table
 from data_pipeline.records import features, record_folder
-from data_pipeline.tokenizers import file_names, tokenizer_flags
+from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -126,10 +126,9 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         masking="static",
     )
     # The manifest is written last: it has the hashes of these files, and marks the folder as data.
-    atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
-    atomic_files.write_bytes(os.path.join(data, file_names.SETTINGS), tokenizer.settings_json())
-    counts = statistics.label_counts_json()
-    atomic_files.write_bytes(os.path.join(data, record_folder.LABEL_COUNTS_FILE), counts)
+    small_files = extra_files(tokenizer, statistics)
+    for name, content in small_files.items():
+        atomic_files.write_bytes(os.path.join(data, name), content)
     return record_folder.write_manifest(
         data,
         {
@@ -138,7 +137,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),
         },
-        extra_files=(tokenizer.STORED_NAME, file_names.SETTINGS, record_folder.LABEL_COUNTS_FILE),
+        small_files,
     )
 
 

@@ -30,11 +30,10 @@ from data_pipeline.errors import UserError
 from data_pipeline.files import lock, storage
 from data_pipeline.pretraining import block_records
 from data_pipeline.pretraining.block_records import BlockResult, Job
-from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.manifest import extra_files, manifest_fields
 from data_pipeline.pretraining.merged_results import MergedResults
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import record_folder
-from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
 # Each process works on one block; more blocks are read ahead within these limits. A single process
@@ -225,12 +224,8 @@ def finish(
     if not manifest["num_records"]:
         storage.remove_folder(plan.job.folder)
         raise UserError(_nothing_made(plan.files, manifest))
-    extra_files = {
-        tokenizer.STORED_NAME: tokenizer.content(),
-        file_names.SETTINGS: tokenizer.settings_json(),
-        record_folder.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
-    }
-    return record_folder.commit(output_dir, manifest, extra_files, prefix=plan.job.prefix)
+    files = extra_files(tokenizer, merged.statistics)
+    return record_folder.commit(output_dir, manifest, files, prefix=plan.job.prefix)
 
 
 def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:

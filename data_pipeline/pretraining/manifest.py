@@ -1,4 +1,4 @@
-"""The fields of a manifest that readers of pre-training records need."""
+"""What readers of pre-training records need: fields of the manifest, and files next to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import record_folder
+from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
 
@@ -26,4 +28,13 @@ def manifest_fields(
         "vocab_file": tokenizer.STORED_NAME,
         "label_counts_file": record_folder.LABEL_COUNTS_FILE,
         "tokenizer": dataclasses.asdict(tokenizer.settings),
+    }
+
+
+def extra_files(tokenizer: Tokenizer, statistics: RecordStatistics) -> dict[str, bytes]:
+    """The content of the files next to the records, by name: vocabulary, settings, label counts."""
+    return {
+        tokenizer.STORED_NAME: tokenizer.content(),
+        file_names.SETTINGS: tokenizer.settings_json(),
+        record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
     }

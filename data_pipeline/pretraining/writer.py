@@ -11,12 +11,11 @@ import tensorflow as tf
 from data_pipeline.errors import UserError
 from data_pipeline.files import lock
 from data_pipeline.pretraining.columns import RecordColumns, dynamic_counts, static_counts
-from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.manifest import extra_files, manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes, features, record_folder
 from data_pipeline.records.shards import write_shards
-from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
 _AT_ONCE = 512
@@ -78,12 +77,8 @@ def write_records(
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),
         }
-        extra_files = {
-            tokenizer.STORED_NAME: tokenizer.content(),
-            file_names.SETTINGS: tokenizer.settings_json(),
-            record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
-        }
-    return record_folder.commit(output_dir, manifest, extra_files)
+        small_files = extra_files(tokenizer, statistics)
+    return record_folder.commit(output_dir, manifest, small_files)
 
 
 def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
