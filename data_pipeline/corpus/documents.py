@@ -24,6 +24,7 @@ from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 from data_pipeline.settings import Settings, setting
 
+READING = ("input_format", "text_field", "language")  # Fields of a Corpus: how files are read.
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]+)*")
 
 

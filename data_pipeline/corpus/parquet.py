@@ -21,13 +21,6 @@ _ROWS_AT_ONCE = 64  # Few: a row may be a whole book.
 _BUFFER_BYTES = 1 << 20
 
 
-def _pyarrow(path: str) -> ModuleType:
-    with needs_extra("parquet", f"{path} is a Parquet file, which"):
-        import pyarrow
-        import pyarrow.parquet
-    return pyarrow
-
-
 def _is_text(pyarrow: ModuleType, kind: pyarrow.DataType) -> bool:
     types = pyarrow.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -66,7 +59,9 @@ class JsonLines(Chunks):
         super().__init__(self._jsonl())
         self._path, self._field = path, text_field
         self._rows = 0
-        pyarrow = _pyarrow(path)
+        with needs_extra("parquet", f"{path} is a Parquet file, which"):
+            import pyarrow
+            import pyarrow.parquet
         self._arrow = pyarrow
         self._errors = (pyarrow.ArrowException, OSError)
         try:

@@ -59,7 +59,7 @@ def read_dataset(
     def read_label(element: Mapping[str, Any], place: str) -> Any:
         if multi_label:
             return _labels(element, str(label), class_names, place)
-        value = _column(element, str(label), place)
+        value = _scalar(_column(element, str(label), place), str(label), place)
         if value is not None and is_regression:
             return _number(value, str(label), place)
         return _label(value, str(label), class_names, place)
@@ -103,13 +103,17 @@ def _elements(data: Any, source: str) -> Iterator[Any]:
 
 
 def _column(element: Mapping[str, Any], name: str, place: str) -> Any:
-    """The scalar in a column, as a Python value."""
+    """The value in a column."""
     if name not in element:
         raise UserError(
             f"{place}: no column {name!r}; the columns are {', '.join(map(str, element)):.200}. "
             "Name those to read: text=, pair= and label= of `read_dataset`."
         )
-    value = element[name]
+    return element[name]
+
+
+def _scalar(value: Any, name: str, place: str) -> Any:
+    """A value of a column, which should be a scalar, as a Python value."""
     if (isinstance(value, np.ndarray) and value.ndim == 0) or isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (np.ndarray, list, tuple)):
@@ -126,7 +130,7 @@ def _column(element: Mapping[str, Any], name: str, place: str) -> Any:
 
 
 def _text(element: Mapping[str, Any], name: str, place: str) -> str:
-    value = _column(element, name, place)
+    value = _scalar(_column(element, name, place), name, place)
     if not isinstance(value, str):
         raise UserError(f"{place}: expected a text in the column {name!r}; found {value!r:.40}.")
     return value
@@ -136,15 +140,12 @@ def _labels(
     element: Mapping[str, Any], name: str, class_names: Sequence[str] | None, place: str
 ) -> tuple[str, ...]:
     """The labels of an example that may have several."""
-    # `_column` rejects lists: it is called only for its error about a missing column.
-    values = element[name] if name in element else _column(element, name, place)
+    values = _column(element, name, place)
     if not isinstance(values, (np.ndarray, list, tuple)) or np.ndim(values) != 1:
         raise UserError(
             f"{place}: expected a list of labels in the column {name!r}; found {values!r:.40}."
         )
-    found = [
-        _label(_column({name: each}, name, place), name, class_names, place) for each in values
-    ]
+    found = [_label(_scalar(each, name, place), name, class_names, place) for each in values]
     return tuple(each for each in found if each is not None)
 
 

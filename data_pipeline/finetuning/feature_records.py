@@ -24,7 +24,6 @@ from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.encoded import slice_indices
 from data_pipeline.records import example_bytes, record_folder
 from data_pipeline.records.features import VARIABLE, Feature, parse
-from data_pipeline.records.shards import write_shards
 
 _AT_ONCE = 1024
 _RECORDS_PER_FILE = 16_384
@@ -78,7 +77,8 @@ def columns_of(features: Features) -> list[RecordColumn]:
 def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
     """Writes N rows as TFRecord files; returns the manifest fields that `read_features` needs."""
     columns = columns_of(features)
-    files = list(write_shards(_frames(features, columns), folder, prefix, _RECORDS_PER_FILE))
+    frames = _frames(features, columns)
+    files = list(record_folder.write_shards(frames, folder, prefix, _RECORDS_PER_FILE))
     return {
         "num_records": len(features),
         "max_seq_length": features.max_seq_length,
@@ -153,10 +153,7 @@ def read_features(manifest: Mapping[str, Any]) -> Features[None]:
     """
     columns = [
         RecordColumn(
-            entry["name"],
-            entry["dtype"],
-            None if entry["shape"] is None else tuple(entry["shape"]),
-            entry["fill"],
+            **{**entry, "shape": None if entry["shape"] is None else tuple(entry["shape"])}
         )
         for entry in manifest["columns"]
     ]

@@ -146,22 +146,21 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def text_field(record: dict[str, Any], name: str, place: str) -> str:
     """The string in a field of a JSON object; `place` is its file and line, for the message."""
-    value = record.get(name)
-    if not isinstance(value, str):
-        raise UserError(_wrong_field(record, name, place, "a text"))
-    return value
+    return _field(record, name, place, str, "a text")
 
 
 def list_field(record: dict[str, Any], name: str, place: str) -> list[Any]:
     """The list in a field of a JSON object; see `text_field`."""
+    return _field(record, name, place, list, "a list")
+
+
+def _field(record: dict[str, Any], name: str, place: str, kind: type, expected: str) -> Any:
     value = record.get(name)
-    if not isinstance(value, list):
-        raise UserError(_wrong_field(record, name, place, "a list"))
-    return value
-
-
-def _wrong_field(record: dict[str, Any], name: str, place: str, expected: str) -> str:
+    if isinstance(value, kind):
+        return value
     if name in record:
-        return f"{place}: expected {expected} in the field {name!r}; found {record[name]!r:.40}."
+        raise UserError(f"{place}: expected {expected} in the field {name!r}; found {value!r:.40}.")
     found = ", ".join(record) or "none"
-    return f"{place}: expected a field {name!r} with {expected}; found the fields {found:.200}."
+    raise UserError(
+        f"{place}: expected a field {name!r} with {expected}; found the fields {found:.200}."
+    )

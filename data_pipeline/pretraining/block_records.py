@@ -24,7 +24,7 @@ from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes
-from data_pipeline.records.shards import write_shard
+from data_pipeline.records.record_folder import write_shard
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 

@@ -6,7 +6,6 @@ This module divides the corpus into blocks. The records of a block are the resul
 
 from __future__ import annotations
 
-import collections
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -233,11 +232,10 @@ def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
     corpus = manifest["corpus"]
     found = corpus["problem_examples"][:3] or corpus["problems"]
     problems = "; ".join([*found, *manifest["statistics"]["skipped"]])
-    counts = collections.Counter(manifest["corpus"])
     return (
-        f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "
-        f"{counts['tokens']} token(s) starting with {files[0]}: expected documents of at least two "
-        "words, one sentence per line, blank lines between "
+        f"No record could be made of {len(files)} file(s), {corpus.get('documents', 0)} "
+        f"document(s) and {corpus.get('tokens', 0)} token(s) starting with {files[0]}: expected "
+        "documents of at least two words, one sentence per line, blank lines between "
         f"documents{': ' if problems else ''}{problems}."
     )
 

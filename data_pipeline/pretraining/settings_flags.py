@@ -7,12 +7,11 @@ from collections.abc import Collection
 
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import define
-from data_pipeline.corpus.documents import Corpus
+from data_pipeline.corpus.documents import READING, Corpus
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers import tokenizer_flags
 
 FLAGS = flags.FLAGS
-READING = ("input_format", "text_field", "language")  # How files are read as sentences.
 
 
 def define_flags(without: Collection[str] = (), hidden: Collection[str] = ()) -> None:

@@ -15,7 +15,6 @@ from data_pipeline.pretraining.manifest import extra_files, manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes, features, record_folder
-from data_pipeline.records.shards import write_shards
 from data_pipeline.tokenizers.base import Tokenizer
 
 _AT_ONCE = 512
@@ -67,7 +66,7 @@ def write_records(
     with record_folder.making(output_dir) as folder:
         statistics = RecordStatistics(tokenizer.vocab_size)
         frames = _frames(dataset, schema, settings, tokenizer, statistics)
-        files = list(write_shards(frames, folder, "pretraining", records_per_file))
+        files = list(record_folder.write_shards(frames, folder, "pretraining", records_per_file))
         if not files:
             raise UserError("The dataset holds no example, so there is no record to write.")
         manifest = {

@@ -5,7 +5,6 @@ Each gives the same ids as the tokenizer in Python, and uses only ops of stock T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
     UNSTABLE_RANGES,
+    Ranges,
     combining_ranges,
     whitespace_ranges,
 )
@@ -30,7 +30,7 @@ from data_pipeline.tokenizers.wordpiece import (
 )
 
 
-def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
+def graph_class(ranges: Ranges) -> str:
     """A character class in RE2's syntax."""
     return "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in ranges) + "]"
 
@@ -113,16 +113,16 @@ class GraphSentencePieceTokenizer(tf.Module):
     vocabulary file, an asset.
     """
 
-    def __init__(self, python_face: SentencePieceTokenizer) -> None:
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         super().__init__(name="tokenizer")
-        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self.settings = python_face.settings
-        self._processor = _lasting_processor(python_face.content(), python_face.fingerprint)
-        self._split_ids = np.array(sorted(python_face.resplit), np.int32)
-        parts = [python_face.resplit[i] for i in self._split_ids]
+        self.vocabulary = tf.saved_model.Asset(tokenizer.vocab_file)
+        self.settings = tokenizer.settings
+        self._processor = _lasting_processor(tokenizer.content(), tokenizer.fingerprint)
+        self._split_ids = np.array(sorted(tokenizer.resplit), np.int32)
+        parts = [tokenizer.resplit[i] for i in self._split_ids]
         self._part_ids = np.array([i for each in parts for i in each], np.int32)
         self._part_counts = np.array([len(each) for each in parts], np.int32)
-        self._part_sizes = np.array([len(python_face.pieces[i]) for i in self._part_ids], np.int32)
+        self._part_sizes = np.array([len(tokenizer.pieces[i]) for i in self._part_ids], np.int32)
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
@@ -233,20 +233,20 @@ class GraphWordPieceTokenizer(tf.Module):
     file, an asset.
     """
 
-    def __init__(self, python_face: WordPieceTokenizer) -> None:
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         from tensorflow_text import WordpieceTokenizer
 
         super().__init__(name="tokenizer")
-        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self.settings = python_face.settings
-        self._max_word_characters = python_face.max_word_characters
-        self.unknown_id = python_face.unk_id
+        self.vocabulary = tf.saved_model.Asset(tokenizer.vocab_file)
+        self.settings = tokenizer.settings
+        self._max_word_characters = tokenizer.max_word_characters
+        self.unknown_id = tokenizer.unk_id
         # The mark "##" of a piece inside a word does not count as characters.
         self.piece_sizes = np.array(
-            [len(piece.removeprefix(CONTINUATION)) for piece in python_face.pieces], np.int32
+            [len(piece.removeprefix(CONTINUATION)) for piece in tokenizer.pieces], np.int32
         )
-        self._unknown = python_face.pieces[python_face.unk_id]
-        pieces, ids = list(python_face.ids), list(python_face.ids.values())
+        self._unknown = tokenizer.pieces[tokenizer.unk_id]
+        pieces, ids = list(tokenizer.ids), list(tokenizer.ids.values())
         initializer = tf.lookup.KeyValueTensorInitializer(
             tf.constant(pieces), tf.constant(ids, tf.int64)
         )
@@ -283,10 +283,10 @@ class GraphWordPieceTokenizer(tf.Module):
 
 
 def graph_tokenizer(
-    python_face: Tokenizer,
+    tokenizer: Tokenizer,
 ) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
     """The graph tokenizer that gives the same ids as a tokenizer in Python."""
-    if isinstance(python_face, WordPieceTokenizer):
-        return GraphWordPieceTokenizer(python_face)
-    assert isinstance(python_face, SentencePieceTokenizer)
-    return GraphSentencePieceTokenizer(python_face)
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return GraphWordPieceTokenizer(tokenizer)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    return GraphSentencePieceTokenizer(tokenizer)

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from data_pipeline.tokenizers.graph import graph_class
-from data_pipeline.tokenizers.normalization import mark_ranges, ranges_where, whitespace_ranges
+from data_pipeline.tokenizers.normalization import (
+    Ranges,
+    mark_ranges,
+    ranges_where,
+    whitespace_ranges,
+)
 
 FAR = np.int32(2**31 - 1)
 
@@ -34,14 +39,12 @@ class GraphWords(NamedTuple):
 
 
 @functools.cache
-def plain_space_ranges() -> tuple[tuple[int, int], ...]:
+def plain_space_ranges() -> Ranges:
     """Characters that NFKD maps to a space: the space itself, and spaces of other widths."""
-    return tuple(
-        ranges_where(lambda each: each.isspace() and unicodedata.normalize("NFKD", each) == " ")
-    )
+    return ranges_where(lambda each: each.isspace() and unicodedata.normalize("NFKD", each) == " ")
 
 
-def is_in(codes: tf.Tensor, ranges: Sequence[tuple[int, int]]) -> tf.Tensor:
+def is_in(codes: tf.Tensor, ranges: Ranges) -> tf.Tensor:
     """Whether code points, int32 [N], are in inclusive ascending ranges: bool [N]."""
     bounds = np.array([(first, last + 1) for first, last in ranges], np.int32).ravel()
     # A code is inside a range if an odd number of the ascending bounds precedes it.

@@ -20,7 +20,7 @@ from data_pipeline.tokenizers.graph import (
     normalize_graph,
 )
 from data_pipeline.tokenizers.graph_characters import FAR, Characters, first_of_run, is_in
-from data_pipeline.tokenizers.normalization import ranges_where
+from data_pipeline.tokenizers.normalization import Ranges, ranges_where
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import GraphTokenizer
 
@@ -44,9 +44,9 @@ class AlignedBatch(NamedTuple):
 
 
 @functools.cache
-def invisible_ranges() -> tuple[tuple[int, int], ...]:
+def invisible_ranges() -> Ranges:
     """Control and format characters."""
-    return tuple(ranges_where(lambda each: unicodedata.category(each) in ("Cc", "Cf")))
+    return ranges_where(lambda each: unicodedata.category(each) in ("Cc", "Cf"))
 
 
 class _Traced(NamedTuple):

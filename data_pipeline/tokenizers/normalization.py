@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+Ranges = tuple[tuple[int, int], ...]  # First and last code point of each range.
 REPLACEMENT = "\ufffd"
 # Code points that NFKD or lower-casing changes only in some Unicode versions from 12 to 16
 # (recently added letters), and NUL, at which tf.strings.lower stops. Python and TensorFlow use
@@ -33,9 +34,7 @@ _REPLACED_RANGES = (*UNSTABLE_RANGES, SURROGATES)
 _KEEP, _DROP, _REPLACE = range(3)
 
 
-def ranges_where(
-    predicate: Callable[[str], bool], stop: int = sys.maxunicode + 1
-) -> list[tuple[int, int]]:
+def ranges_where(predicate: Callable[[str], bool], stop: int = sys.maxunicode + 1) -> Ranges:
     """Inclusive ranges of code points below `stop` for which `predicate` holds."""
     ranges: list[tuple[int, int]] = []
     for code in range(stop):
@@ -45,13 +44,13 @@ def ranges_where(
             ranges[-1] = (ranges[-1][0], code)
         else:
             ranges.append((code, code))
-    return ranges
+    return tuple(ranges)
 
 
 @functools.cache
-def combining_ranges() -> tuple[tuple[int, int], ...]:
+def combining_ranges() -> Ranges:
     """Ranges of code points whose canonical combining class is not zero; none is above plane 1."""
-    return tuple(ranges_where(lambda character: unicodedata.combining(character) != 0, 0x20000))
+    return ranges_where(lambda character: unicodedata.combining(character) != 0, 0x20000)
 
 
 def is_mark(character: str) -> bool:
@@ -60,18 +59,18 @@ def is_mark(character: str) -> bool:
 
 
 @functools.cache
-def mark_ranges() -> tuple[tuple[int, int], ...]:
+def mark_ranges() -> Ranges:
     """Ranges of the code points that are marks."""
-    return tuple(ranges_where(is_mark))
+    return ranges_where(is_mark)
 
 
 @functools.cache
-def whitespace_ranges() -> tuple[tuple[int, int], ...]:
+def whitespace_ranges() -> Ranges:
     """Ranges of code points at which `str.split()` splits; all are in plane 0."""
-    return tuple(ranges_where(str.isspace, 0x10000))
+    return ranges_where(str.isspace, 0x10000)
 
 
-def python_class(ranges: Sequence[tuple[int, int]]) -> str:
+def python_class(ranges: Ranges) -> str:
     """A character class in the syntax of Python's `re`."""
     return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges) + "]"
 

@@ -44,8 +44,13 @@ class SentencePieceTokenizer(Tokenizer):
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
     def _prepare(self) -> None:
-        self.resplit = self._resplit_table()
-        self._resplit_ids = frozenset(self.resplit)
+        self.resplit: dict[int, list[int]] = {}
+        if self.settings.rules != "plain":
+            self.resplit = {
+                i: [self.processor.PieceToId(part) for part in self._split_digit_comma(piece)]
+                for i, piece in enumerate(self.pieces)
+                if is_digit_comma(piece)
+            }
 
     @classmethod
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
@@ -74,16 +79,6 @@ class SentencePieceTokenizer(Tokenizer):
     def _starts_word(self, piece: str) -> bool:
         return is_word_start_piece(piece)
 
-    def _resplit_table(self) -> dict[int, list[int]]:
-        """Maps each piece (by id) that the digit-comma rule splits to the ids that replace it."""
-        if self.settings.rules == "plain":
-            return {}
-        return {
-            i: [self.processor.PieceToId(part) for part in self._split_digit_comma(piece)]
-            for i, piece in enumerate(self.pieces)
-            if is_digit_comma(piece)
-        }
-
     def _split_digit_comma(self, piece: str) -> list[str]:
         """The pieces that replace a piece such as "2010,"."""
         parts = self.processor.EncodeAsPieces(legacy_without_comma(piece))
@@ -110,7 +105,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._split_again(ids) for ids in self.processor.encode(texts, num_threads=1)]
 
     def _split_again(self, ids: list[int]) -> list[int]:
-        if self._resplit_ids.isdisjoint(ids):
+        if self.resplit.keys().isdisjoint(ids):
             return ids
         return [new for i in ids for new in self.resplit.get(i, (i,))]
 
@@ -118,7 +113,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Pieces of one string; text outside the vocabulary is kept as written."""
         pieces: list[str] = []
         for piece in self.processor.EncodeAsPieces(self._normalize(text)):
-            is_split = self.processor.PieceToId(piece) in self._resplit_ids
+            is_split = self.processor.PieceToId(piece) in self.resplit
             pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
         return pieces
 

@@ -23,6 +23,7 @@ from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
     SURROGATES,
     UNSTABLE_RANGES,
+    Ranges,
     python_class,
     ranges_where,
 )
@@ -41,17 +42,17 @@ IDEOGRAPHS = (
 
 
 @functools.cache
-def space_ranges() -> tuple[tuple[int, int], ...]:
+def space_ranges() -> Ranges:
     """Code points that become spaces."""
 
     def is_space(character: str) -> bool:
         return character in "\t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp")
 
-    return tuple(ranges_where(is_space))
+    return ranges_where(is_space)
 
 
 @functools.cache
-def dropped_ranges() -> tuple[tuple[int, int], ...]:
+def dropped_ranges() -> Ranges:
     """Control and format characters, U+FFFD, and what differs between Unicode versions."""
 
     def is_control(character: str) -> bool:
@@ -62,20 +63,20 @@ def dropped_ranges() -> tuple[tuple[int, int], ...]:
 
 
 @functools.cache
-def accent_ranges() -> tuple[tuple[int, int], ...]:
+def accent_ranges() -> Ranges:
     """Marks that are dropped when text is lower-cased."""
-    return tuple(ranges_where(lambda character: unicodedata.category(character) == "Mn"))
+    return ranges_where(lambda character: unicodedata.category(character) == "Mn")
 
 
 @functools.cache
-def punctuation_ranges() -> tuple[tuple[int, int], ...]:
+def punctuation_ranges() -> Ranges:
     """Characters that are separate words."""
     found = ranges_where(lambda character: unicodedata.category(character).startswith("P"))
     return (*_ASCII_PUNCTUATION, *found)
 
 
 @functools.cache
-def _pattern(ranges: tuple[tuple[int, int], ...]) -> re.Pattern:
+def _pattern(ranges: Ranges) -> re.Pattern:
     return re.compile(f"({python_class(ranges)})")
 
 

@@ -19,13 +19,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.corpus.blocks import (
-    TextBlock,
-    automatic_block_bytes,
-    group_files,
-    text_bytes,
-)
-from data_pipeline.corpus.documents import Corpus, documents_of_block
+from data_pipeline.corpus.blocks import TextBlock, automatic_block_bytes, group_files, text_bytes
+from data_pipeline.corpus.documents import READING, Corpus, documents_of_block
 from data_pipeline.corpus.report import MAX_EXAMPLES, ReadReport
 from data_pipeline.errors import UserError, is_user_error
 from data_pipeline.files import atomic_files, storage
@@ -43,7 +38,6 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 _READ_GROUPS = 4  # Read in turn; the examples of one block of each, up to 32 MB, are in memory.
 _END_BYTES = 1 << 20  # Bytes at either end of a large file that its fingerprint is made from.
-_READING = ("input_format", "text_field", "language")  # Fields of a Corpus.
 
 
 class _Warnings:
@@ -107,7 +101,7 @@ class TrainingText:
             "num_records": None,
             "files": self._fingerprints(),
             "settings": dataclasses.asdict(settings),
-            "reading": {name: getattr(self._corpus, name) for name in _READING},
+            "reading": {name: getattr(self._corpus, name) for name in READING},
             "directory": folder,
             "vocab_file": vocab_file,
         }

@@ -202,3 +202,26 @@ def test_a_copied_folder_is_still_data(tmp_path):
     write(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert read(tmp_path / "b") == read(tmp_path / "a")
+
+
+def test_the_last_file_holds_the_rest(tmp_path):
+    records = [bytes([number]) * number for number in range(7)]
+    entries = list(
+        record_folder.write_shards(map(example_bytes.frame, records), str(tmp_path), "some", 3)
+    )
+    assert [entry["num_records"] for entry in entries] == [3, 3, 1]
+    paths = [tmp_path / f"some-0000{number}.tfrecord" for number in range(3)]
+    assert sorted(tmp_path.iterdir()) == paths
+    for entry, path in zip(entries, paths):
+        content = path.read_bytes()
+        assert (entry["name"], entry["bytes"]) == (path.name, len(content))
+        assert entry["sha256"] == hashlib.sha256(content).hexdigest()
+    found = tf.data.TFRecordDataset([str(path) for path in paths])
+    assert list(found.as_numpy_iterator()) == records
+
+
+def test_full_files_and_none(tmp_path):
+    frames = [example_bytes.frame(b"x")] * 4
+    entries = record_folder.write_shards(iter(frames), str(tmp_path), "some", 2)
+    assert [entry["num_records"] for entry in entries] == [2, 2]
+    assert list(record_folder.write_shards(iter([]), str(tmp_path / "other"), "some", 2)) == []

@@ -77,8 +77,8 @@ def test_tables_grow(monkeypatch):
 
 
 def test_ranges_are_complete():
-    assert list(combining_ranges()) == ranges_where(lambda c: unicodedata.combining(c) != 0)
-    assert list(whitespace_ranges()) == ranges_where(str.isspace)
+    assert combining_ranges() == ranges_where(lambda c: unicodedata.combining(c) != 0)
+    assert whitespace_ranges() == ranges_where(str.isspace)
     assert all(word_cache._IS_SPACE[ord(c)] == c.isspace() for c in map(chr, range(128)))
 
 
