@@ -83,7 +83,7 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
                 f"{path} holds the id {top}, but --vocab_file has {vocab_size} pieces: it is not "
                 "the vocabulary that the records were made with."
             )
-        statistics.add_records(static_counts(columns, vocab_size), len(serialized))
+        statistics.add_records(static_counts(columns, vocab_size))
     return {
         "name": os.path.basename(path),
         "num_records": statistics.records["records"] - before,

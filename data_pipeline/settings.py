@@ -116,18 +116,20 @@ class Setting:
         if value is None and self.may_be_none:
             return None
         if self.numbers:
+            expected = f"expected {self.numbers.allowed()}"
             try:
                 is_allowed = self.numbers.parse(value) == value
             except ValueError:
                 is_allowed = False
-            return None if is_allowed else f"expected {self.numbers.allowed()}"
-        if self.kind is bool:
-            return None if isinstance(value, bool) else "expected true or false"
-        if self.kind is tuple:
+        elif self.kind is bool:
+            expected, is_allowed = "expected true or false", isinstance(value, bool)
+        elif self.kind is tuple:
+            expected = f"Name some of {', '.join(self.one_of)}"
             is_allowed = not self.one_of or set(value) <= set(self.one_of)
-            return None if is_allowed else f"Name some of {', '.join(self.one_of)}"
-        is_allowed = not self.one_of or value in self.one_of
-        return None if is_allowed else f"value should be one of <{'|'.join(self.one_of)}>"
+        else:
+            expected = f"value should be one of <{'|'.join(self.one_of)}>"
+            is_allowed = not self.one_of or value in self.one_of
+        return None if is_allowed else expected
 
 
 def settings_of(kind: type) -> tuple[Setting, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Iterator, Sequence
 
 import tqdm
@@ -128,6 +127,5 @@ def progress_bar(total: int, show: bool) -> tqdm.tqdm:
         unit_scale=True,
         desc="corpus",
         disable=not show,
-        file=sys.stderr,
         dynamic_ncols=True,
     )

@@ -72,7 +72,7 @@ class EncodedExamples:
         return len(self.lengths) // (self.num_choices or 1)
 
     @functools.cached_property
-    def _starts(self) -> np.ndarray:
+    def starts(self) -> np.ndarray:
         """int64 [R], the index of each sequence's first piece in `ids`."""
         return np.cumsum(self.lengths) - self.lengths
 
@@ -98,7 +98,7 @@ class EncodedExamples:
         mask = positions < lengths[:, None]
         word_ids = np.zeros(mask.shape, np.int32)
         # Assignment by mask fills rows in order, which is also the order of the pieces.
-        word_ids[mask] = self.ids[slice_indices(self._starts[rows], lengths)]
+        word_ids[mask] = self.ids[slice_indices(self.starts[rows], lengths)]
         type_ids = mask & (positions >= self.first_lengths[rows][:, None])
         arrays = {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": type_ids}
         return {name: values.astype(np.int32).reshape(shape) for name, values in arrays.items()}

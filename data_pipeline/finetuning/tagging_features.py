@@ -57,18 +57,13 @@ class TaggedPieces:
         return np.bincount(self.rows, minlength=len(self.examples))
 
     @functools.cached_property
-    def _starts(self) -> np.ndarray:
-        """int64 [N], the index of each sentence's first piece among all pieces."""
-        return np.cumsum(self.pieces.lengths) - self.pieces.lengths
-
-    @functools.cached_property
     def _targets(self) -> dict[str, np.ndarray]:
         """The targets of all pieces; empty if there are none."""
         if self.tag_ids is None:
             return {}
         ids = np.zeros(len(self.pieces.ids), np.int32)
         weights = np.zeros(len(self.pieces.ids), np.float32)
-        firsts = self._starts[self.rows] + self.places
+        firsts = self.pieces.starts[self.rows] + self.places
         ids[firsts], weights[firsts] = self.tag_ids, 1
         return {"token_label_ids": ids, "token_weights": weights}
 
@@ -80,7 +75,7 @@ class TaggedPieces:
         """
         inputs = self.pieces.inputs(rows, length)
         is_piece = inputs["input_mask"].astype(bool)
-        taken = slice_indices(self._starts[rows], self.pieces.lengths[rows])
+        taken = slice_indices(self.pieces.starts[rows], self.pieces.lengths[rows])
         for name, values in self._targets.items():
             inputs[name] = np.zeros(is_piece.shape, values.dtype)
             inputs[name][is_piece] = values[taken]
@@ -113,9 +108,7 @@ def encode_tagged(
     word_lengths = np.maximum(words.lengths, 1)
 
     rows = np.repeat(np.arange(len(examples)), [len(example.words) for example in examples])
-    lengths = np.zeros(len(examples), np.int64)
-    # `lengths[rows] += word_lengths` would add only the last word of each sentence.
-    np.add.at(lengths, rows, word_lengths)
+    lengths = np.bincount(rows, word_lengths, minlength=len(examples)).astype(np.int64)
     begins = np.cumsum(lengths) - lengths  # First piece of each sentence among all pieces.
     places = np.cumsum(word_lengths) - word_lengths - begins[rows]
     room = max_seq_length - 2

@@ -200,9 +200,10 @@ def process_with_kept(
 
 
 def _chunks(
-    parts: Iterable[tuple[int, RecordColumns]], statistics: RecordStatistics
+    parts: Iterable[RecordColumns], statistics: RecordStatistics
 ) -> Iterator[tuple[int, bytes]]:
     """Yields (number of records, their frames), and adds the records to `statistics`."""
-    for count, made in parts:
-        statistics.add_records(made, count)
-        yield count, b"".join(map(example_bytes.frame, example_bytes.encode_examples(made.columns)))
+    for made in parts:
+        statistics.add_records(made)
+        examples = example_bytes.encode_examples(made.columns)
+        yield made.num_records, b"".join(map(example_bytes.frame, examples))

@@ -21,6 +21,7 @@ class RecordColumns:
     """R records by column, and their counts for statistics."""
 
     columns: dict[str, example_bytes.Column]  # By name of the feature.
+    num_records: int
     num_tokens: int  # Total number, including special pieces.
     num_swapped: int  # Records with label 1; R / 2 if the order is drawn when reading.
     # int64 [V], number of predictions of each id; for dynamic records, of tokens to choose from.
@@ -38,6 +39,7 @@ def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordC
     labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
     return RecordColumns(
         {},
+        num_records=len(columns["input_mask"]),
         num_tokens=int(columns["input_mask"].sum()),
         num_swapped=int(columns["next_sentence_labels"].sum()),
         label_counts=np.bincount(labels, minlength=vocab_size),
@@ -67,6 +69,7 @@ def dynamic_counts(
     is_swapped_later = settings.sentence_objective == "sop"
     return RecordColumns(
         {},
+        num_records=len(lengths),
         num_tokens=int(with_specials.sum()),
         num_swapped=len(lengths) // 2 if is_swapped_later else int(labels.sum()),
         label_counts=_possible_labels(ids, settings, tokenizer),

@@ -37,9 +37,7 @@ class DynamicMasking:
         self, settings: PretrainingSettings, tokenizer: Tokenizer, span_mask_share: float = 0.0
     ) -> None:
         length = settings.max_seq_length
-        self._settings, self._divides = settings, settings.segments == "dynamic"
-        self._swaps = settings.sentence_objective == "sop"
-        self._mask_shares = settings.mask_shares
+        self._settings, self._mask_shares = settings, settings.mask_shares
         self._maker = ColumnMaker(settings, tokenizer, span_mask_share)
         self._outputs = [
             *features.readable_schema("static", length, settings.max_predictions_per_seq)
@@ -106,9 +104,9 @@ class DynamicMasking:
             entropy = np.random.SeedSequence((seed, number, group), spawn_key=_OF_MASKS)
             rng = np.random.default_rng(entropy)
             some = pairs.take(slice(row, row + GROUP))
-            if self._divides:
+            if self._settings.segments == "dynamic":
                 some = self._divided(ids, boundary, some, rng)
-            elif self._swaps:
+            elif self._settings.sentence_objective == "sop":
                 some = swapped(some, rng)
             parts.append(self._maker.masked(text, some, rng, self._mask_shares.at(number)))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -55,30 +55,23 @@ class BlockExamples:
         alone = {"document without a pair": self._pairs.documents_without_pair}
         return +(self._skipped + collections.Counter(alone))
 
-    def copy(self, number: int) -> tuple[Pairs, Iterator[tuple[int, RecordColumns]]]:
-        """The shuffled pairs of a copy, and an iterator over their columns, which yields (number of
-        records, columns) for some records at a time.
-        """
+    def copy(self, number: int) -> tuple[Pairs, Iterator[RecordColumns]]:
+        """The shuffled pairs of a copy, and an iterator over their columns, some at a time."""
         # All random draws depend only on this block and copy, so that the bytes are the same
         # wherever and whenever they are made.
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)
         self._skipped.update(skipped)
         pairs = pairs.take(rng.permutation(len(pairs)))
-        return pairs, self._in_parts(pairs, rng)
-
-    def _in_parts(
-        self, pairs: Pairs, rng: np.random.Generator
-    ) -> Iterator[tuple[int, RecordColumns]]:
-        for start in range(0, len(pairs), _EXAMPLES_AT_ONCE):
-            some = pairs.take(slice(start, start + _EXAMPLES_AT_ONCE))
-            yield len(some), self._columns.make(self._pairs.tokenized, some, rng)
+        size = _EXAMPLES_AT_ONCE
+        parts = (pairs.take(slice(start, start + size)) for start in range(0, len(pairs), size))
+        return pairs, (self._columns.make(self._pairs.tokenized, part, rng) for part in parts)
 
     def serialized(self, number: int) -> list[bytes]:
         """The examples of a copy as serialized tf.train.Examples, as records hold them."""
         _, parts = self.copy(number)
         return [
-            example for _, made in parts for example in example_bytes.encode_examples(made.columns)
+            example for made in parts for example in example_bytes.encode_examples(made.columns)
         ]
 
 

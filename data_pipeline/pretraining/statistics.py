@@ -44,12 +44,14 @@ class RecordStatistics:
         self.corpus["tokens"] += len(tokenized.ids)
         self.corpus["unknown_tokens"] += int(np.count_nonzero(tokenized.ids == unk_id))
 
-    def add_records(self, made: RecordColumns, count: int) -> None:
-        """Adds `count` records."""
-        self.records["records"] += count
-        self.records["tokens"] += made.num_tokens
-        self.records["swapped"] += made.num_swapped
-        self.records["predictions"] += made.num_predictions
+    def add_records(self, made: RecordColumns) -> None:
+        """Adds records."""
+        self.records.update(
+            records=made.num_records,
+            tokens=made.num_tokens,
+            swapped=made.num_swapped,
+            predictions=made.num_predictions,
+        )
         self.label_counts += made.label_counts
 
     def add_held_tokens(self, pairs: Pairs, ids: np.ndarray, sep_id: int) -> None:

@@ -243,8 +243,7 @@ def _frames(
         before = statistics.records["records"]
         columns = _columns(batch, schema, before)
         _check_values(columns, schema, settings, tokenizer.vocab_size, before)
-        counts = _counts(columns, settings, tokenizer)
-        statistics.add_records(counts, len(columns["next_sentence_labels"].lengths))
+        statistics.add_records(_counts(columns, settings, tokenizer))
         encoded = {}
         for feature in schema:
             values, lengths = columns[feature.name]

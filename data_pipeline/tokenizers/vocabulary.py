@@ -64,7 +64,11 @@ def train_vocabulary(
             f"--rules={settings.rules} works only with --tokenizer=sentencepiece; leave it out."
         )
     settings = kind.resolve(settings)
-    existing = _existing_files(output_dir)
+    existing = [
+        name
+        for name in (*_VOCABULARIES, file_names.SETTINGS)
+        if storage.exists(os.path.join(output_dir, name))
+    ]
     if existing and not overwrite:
         found = os.path.join(output_dir, existing[0])
         raise UserError(f"{found} exists already; choose another folder or give --overwrite.")
@@ -97,15 +101,6 @@ def train_vocabulary(
     files = {file_names.SETTINGS: settings.json_bytes(fingerprint), **files}
     _write(output_dir, files, manifest, replaced=existing)
     return os.path.join(output_dir, kind.STORED_NAME)
-
-
-def _existing_files(folder: str) -> list[str]:
-    """Names of vocabulary files that already exist in a folder."""
-    return [
-        name
-        for name in (*_VOCABULARIES, file_names.SETTINGS)
-        if storage.exists(os.path.join(folder, name))
-    ]
 
 
 def _sentences(corpus: Corpus, report: ReadReport, show_progress: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import io
+import itertools
 import tempfile
 from collections.abc import Iterable, Mapping
 
@@ -37,22 +38,14 @@ def word_counts(sentences: Iterable[str], settings: TokenizerSettings) -> collec
     """
     space_chinese = bool(settings.space_chinese)
     counts: collections.Counter[str] = collections.Counter()
-    some: list[str] = []
-
-    def count() -> None:
+    sentences = iter(sentences)
+    while some := list(itertools.islice(sentences, _SENTENCES_AT_ONCE)):
         # `split_words` is slow, so it is called below once per distinct string.
         for text in set_ideographs_apart(some, space_chinese):
             counts.update(text.split())
-        some.clear()
         if len(counts) > _MAX_WORDS:
             for word in [word for word, times in counts.items() if times == 1]:
                 del counts[word]
-
-    for sentence in sentences:
-        some.append(sentence)
-        if len(some) == _SENTENCES_AT_ONCE:
-            count()
-    count()
     words: collections.Counter[str] = collections.Counter()
     for text, times in counts.items():
         found = split_words(text, settings.lower, settings.strip_accents, space_chinese)

@@ -154,24 +154,19 @@ def pretraining_batches(
       Batches, see `pretraining.dataset.pretraining_dataset`.
     """
     batches = examples.batch(batch_size, drop_remainder=True)
-    if settings.masking == "static":
-        return with_options(
-            map_host_rows(
-                batches,
-                lambda number, columns, first_row: model_inputs(columns),
-                batch_size,
-                start_step,
-                input_context,
-            )
-        )
-    masker = DynamicMasking(settings, tokenizer)
+    masker = DynamicMasking(settings, tokenizer) if settings.masking == "dynamic" else None
 
-    def mask(
+    def convert(
         number: tf.Tensor, columns: dict[str, tf.Tensor], first_row: int
     ) -> dict[str, tf.Tensor]:
-        return model_inputs(masker(without_padding(columns), seed, number, first_row))
+        if masker:
+            columns = masker(without_padding(columns), seed, number, first_row)
+        return model_inputs(columns)
 
-    return with_options(map_host_rows(batches, mask, batch_size, start_step, input_context, GROUP))
+    group = GROUP if masker else 1
+    return with_options(
+        map_host_rows(batches, convert, batch_size, start_step, input_context, group)
+    )
 
 
 def without_padding(

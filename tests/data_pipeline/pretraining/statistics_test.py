@@ -46,7 +46,7 @@ def test_sums():
     parts[0].add_documents(text, unk_id=1)
     for part, count, swapped in ((parts[0], 1, 0), (parts[1], 3, 3)):
         labels = np.bincount([5] * 2 * count, minlength=6)
-        part.add_records(RecordColumns({}, 10 * count, swapped, labels, 2 * count), count)
+        part.add_records(RecordColumns({}, count, 10 * count, swapped, labels, 2 * count))
     statistics = RecordStatistics.from_json(json.loads(json.dumps(parts[1].to_json())))
     statistics.merge(parts[0])
     statistics.skipped.update({"b": 1, "a": 2})
