@@ -42,10 +42,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
-        "rules",
-        "google",
-        RULES,
-        "Source of the rules for quotes and for pieces such as '2010,'.",
+        "rules", "google", RULES, "Source of the rules for quotes and for pieces such as '2010,'."
     )
     flags.DEFINE_integer(
         "input_sentence_size",

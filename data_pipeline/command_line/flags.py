@@ -73,11 +73,7 @@ def _define_number(name: str, default: float | None, help: str, numbers: Numbers
 
 
 def _define_integer(
-    name: str,
-    default: int | None,
-    help: str,
-    lower_bound: int = 0,
-    upper_bound: int | None = None,
+    name: str, default: int | None, help: str, lower_bound: int = 0, upper_bound: int | None = None
 ) -> None:
     _define_number(name, default, help, Numbers(int, lower_bound, upper_bound))
 

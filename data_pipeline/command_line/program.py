@@ -38,7 +38,10 @@ def run_binary(main: Callable[[], None]) -> None:
     def wrapped(argv: Sequence[str]) -> None:
         # TensorFlow's Python code logs the beginning of each save of a checkpoint.
         absl.logging.set_verbosity(absl.logging.WARNING)
-        logging.getLogger("tensorflow").addFilter(_is_no_advice)
+        # Several runs or splits in one process trigger advice, as each has its own function.
+        logging.getLogger("tensorflow").addFilter(
+            lambda record: "triggered tf.function retracing" not in record.getMessage()
+        )
         try:
             _check_paths()
             main()
@@ -66,12 +69,6 @@ def run_binary(main: Callable[[], None]) -> None:
     except BrokenPipeError:  # The reader of the output, such as `head`, has stopped reading.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For the flush at exit.
         sys.exit(_BROKEN_PIPE)
-
-
-def _is_no_advice(record: logging.LogRecord) -> bool:
-    """False for log records with TensorFlow's advice on retracing."""
-    # Several runs or splits in one process trigger that advice, as each has its own function.
-    return "triggered tf.function retracing" not in record.getMessage()
 
 
 def _fail(message: str) -> NoReturn:

@@ -122,10 +122,5 @@ def read_corpus(
 def progress_bar(total: int, show: bool) -> tqdm.tqdm:
     """A progress bar on stderr that counts the stored bytes of files."""
     return tqdm.tqdm(
-        total=total,
-        unit="B",
-        unit_scale=True,
-        desc="corpus",
-        disable=not show,
-        dynamic_ncols=True,
+        total=total, unit="B", unit_scale=True, desc="corpus", disable=not show, dynamic_ncols=True
     )

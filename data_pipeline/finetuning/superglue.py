@@ -18,10 +18,7 @@ BOOLQ_LABELS = ("false", "true")
 # In the order of MNLI, so that a head trained on MNLI fits.
 CB_LABELS = ("contradiction", "entailment", "neutral")
 # COPA's own questions (Roemmele et al., 2011).
-_COPA_QUESTIONS = {
-    "cause": "What was the cause of this?",
-    "effect": "What happened as a result?",
-}
+_COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 
 
 def read_boolq(data_dir: str, split: str) -> Split[TextExample]:

@@ -8,11 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
-from data_pipeline.finetuning.text_files import (
-    numbered_lines,
-    parse_number,
-    text_columns,
-)
+from data_pipeline.finetuning.text_files import numbered_lines, parse_number, text_columns
 
 # More distinct numbers than this as labels, some of them with a fraction, are not classes.
 _MAX_NUMBERS = 20

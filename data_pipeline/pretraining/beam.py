@@ -88,11 +88,7 @@ class _Merge(beam.CombineFn):
 
 @lock.locks("output_dir")
 def create_pretraining_data(
-    plan: Plan,
-    output_dir: str,
-    *,
-    options: Sequence[str] = (),
-    overwrite: bool = False,
+    plan: Plan, output_dir: str, *, options: Sequence[str] = (), overwrite: bool = False
 ) -> dict[str, Any]:
     """Runs a plan (`creation.make_plan`) as a Beam pipeline, with options such as
     "--runner=FlinkRunner", and publishes the result. Returns the manifest; raises the errors of

@@ -136,10 +136,7 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
 
 
 def process_block(
-    block: TextBlock,
-    dropped: Sequence[int],
-    job: Job,
-    tokenizer: Tokenizer | None = None,
+    block: TextBlock, dropped: Sequence[int], job: Job, tokenizer: Tokenizer | None = None
 ) -> BlockResult:
     """Writes one file of records per copy of the text, without the documents `dropped`, and a note
     with the result. Returns the result, or that of an earlier run that finished the block.

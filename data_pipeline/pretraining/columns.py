@@ -29,11 +29,6 @@ class RecordColumns:
     num_predictions: int  # For dynamic records, the largest possible number.
 
 
-def _with_specials(pairs: Pairs) -> np.ndarray:
-    """int64 [R]: number of tokens of [CLS] A [SEP] B [SEP], or of [CLS] A [SEP] without B."""
-    return pairs.length_a + pairs.length_b + 2 + (pairs.length_b > 0)
-
-
 def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
     """The counts of static records, from their columns ([R, S], [R, P], [R, 1])."""
     labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
@@ -67,25 +62,18 @@ def dynamic_counts(
         with_specials, settings.masked_lm_prob, settings.max_predictions_per_seq
     )
     is_swapped_later = settings.sentence_objective == "sop"
+    label_counts = np.bincount(ids, minlength=tokenizer.vocab_size)
+    label_counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] separates packed documents.
+    if not settings.mask_unknown:
+        label_counts[tokenizer.unk_id] = 0
     return RecordColumns(
         {},
         num_records=len(lengths),
         num_tokens=int(with_specials.sum()),
         num_swapped=len(lengths) // 2 if is_swapped_later else int(labels.sum()),
-        label_counts=_possible_labels(ids, settings, tokenizer),
+        label_counts=label_counts,
         num_predictions=int(budgets.sum()),
     )
-
-
-def _possible_labels(
-    ids: np.ndarray, settings: PretrainingSettings, tokenizer: Tokenizer
-) -> np.ndarray:
-    """int64 [V]: number of tokens of each id that may be predicted."""
-    counts = np.bincount(ids, minlength=tokenizer.vocab_size)
-    counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] separates packed documents.
-    if not settings.mask_unknown:
-        counts[tokenizer.unk_id] = 0
-    return counts
 
 
 class ColumnMaker:
@@ -170,9 +158,8 @@ class ColumnMaker:
             tokens     [CLS] .  .  .  [SEP] .  .  [SEP] 0
         """
         s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
-        row, lengths = np.arange(len(pairs)), _with_specials(pairs)
-        has_b = pairs.length_b > 0
-        position = np.arange(s)
+        row, position, has_b = np.arange(len(pairs)), np.arange(s), pairs.length_b > 0
+        lengths = pairs.length_a + pairs.length_b + 2 + has_b  # [CLS] A [SEP] B [SEP], or no B.
         is_b = position >= (pairs.length_a + 2)[:, None]  # [R, S]
         # source - position is start_a - 1 in A, and start_b - length_a - 2 in B. At special pieces
         # and padding, the source is arbitrary, and the tokens are overwritten.

@@ -36,8 +36,7 @@ def format_record(
     ids = record["input_word_ids"][:length]
     labels = dict(
         zip(
-            record["masked_lm_positions"][:count].tolist(),
-            record["masked_lm_ids"][:count].tolist(),
+            record["masked_lm_positions"][:count].tolist(), record["masked_lm_ids"][:count].tolist()
         )
     )
     words = []

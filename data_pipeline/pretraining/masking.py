@@ -90,12 +90,6 @@ def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> WordSpans:
     return WordSpans(columns[word], columns[word + 1], words_before[next_special], first)
 
 
-def _words_with(is_token: np.ndarray, boundaries: np.ndarray, is_special: np.ndarray) -> np.ndarray:
-    """int64: numbers, as in `find_words`, of words that contain one of the tokens (bool [R, S])."""
-    words_before = np.cumsum((boundaries & ~is_special).reshape(-1))
-    return words_before[is_token.reshape(-1)] - 1
-
-
 def choose_ngrams(
     words: WordSpans,
     budgets: np.ndarray,
@@ -212,7 +206,9 @@ def mask_sequences(
     if rule.excluded_id is not None:
         unknown = (tokens == rule.excluded_id) & is_token
         shown = unknown if shown is None else shown | unknown
-    excluded = None if shown is None else _words_with(shown, boundaries, is_special)
+    excluded = None
+    if shown is not None:  # The numbers of the words that contain a shown token.
+        excluded = np.cumsum(boundaries & ~is_special)[shown.reshape(-1)] - 1
     budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
     copies = np.zeros(len(words.starts), np.int64)
     if rule.recurring_share:

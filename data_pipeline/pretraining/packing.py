@@ -45,11 +45,7 @@ class DocumentPacker:
     documents_without_pair = 0  # Every document is in a record.
 
     def __init__(
-        self,
-        tokenized: TokenizedDocuments,
-        sep_id: int,
-        max_num_tokens: int,
-        short_seq_prob: float,
+        self, tokenized: TokenizedDocuments, sep_id: int, max_num_tokens: int, short_seq_prob: float
     ) -> None:
         self.tokenized = with_separators(split_long_sentences(tokenized, max_num_tokens), sep_id)
         self._limit, self._short_seq_prob = max_num_tokens, short_seq_prob

@@ -282,9 +282,7 @@ class GraphWordPieceTokenizer(tf.Module):
         return words, tf.cast(self._splitter.tokenize(known), tf.int32)
 
 
-def graph_tokenizer(
-    tokenizer: Tokenizer,
-) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
+def graph_tokenizer(tokenizer: Tokenizer) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
     """The graph tokenizer that gives the same ids as a tokenizer in Python."""
     if isinstance(tokenizer, WordPieceTokenizer):
         return GraphWordPieceTokenizer(tokenizer)

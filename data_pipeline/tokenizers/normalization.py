@@ -125,10 +125,7 @@ def _with_action(text: str, action: int, replacement: str) -> str:
 
 
 def normalize_many(
-    texts: Sequence[str],
-    lower: bool = True,
-    join_quotes: bool = False,
-    strip_accents: bool = True,
+    texts: Sequence[str], lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> list[str]:
     """`normalize` for many strings at once, which is faster."""
     if join_quotes:

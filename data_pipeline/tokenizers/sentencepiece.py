@@ -49,7 +49,7 @@ class SentencePieceTokenizer(Tokenizer):
             self.resplit = {
                 i: [self.processor.PieceToId(part) for part in self._split_digit_comma(piece)]
                 for i, piece in enumerate(self.pieces)
-                if is_digit_comma(piece)
+                if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
             }
 
     @classmethod
@@ -81,9 +81,14 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _split_digit_comma(self, piece: str) -> list[str]:
         """The pieces that replace a piece such as "2010,"."""
-        parts = self.processor.EncodeAsPieces(legacy_without_comma(piece))
+        # SentencePiece adds a word mark in front, which is kept even if the piece had none. The
+        # reference intends to remove it, but compares a string with bytes (issue 249); the
+        # published models were trained with the mark.
+        parts = self.processor.EncodeAsPieces(piece[:-1].replace(WORD_MARK, ""))
         if self.settings.rules == "huggingface" and not piece.startswith(WORD_MARK):
-            parts = without_word_mark(parts)
+            # As AlbertTokenizer: ["▁20", "10"] -> ["20", "10"]; ["▁", "2010"] -> ["2010"].
+            first = parts[0].removeprefix(WORD_MARK)
+            parts = [first, *parts[1:]] if first else parts[1:]
         return [*parts, ","]
 
     def _normalize(self, text: str) -> str:
@@ -116,25 +121,3 @@ class SentencePieceTokenizer(Tokenizer):
             is_split = self.processor.PieceToId(piece) in self.resplit
             pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
         return pieces
-
-
-def is_digit_comma(piece: str) -> bool:
-    """Whether google-research/albert's `encode_pieces` splits this piece again."""
-    return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
-
-
-def legacy_without_comma(piece: str) -> str:
-    """The text of a piece that google-research/albert encodes again: "▁2010," -> "2010"."""
-    # SentencePiece adds a word mark in front of it, which is kept even if the piece had none. The
-    # reference intends to remove it, but compares a string with bytes (issue 249); the published
-    # models were trained with the mark.
-    return piece[:-1].replace(WORD_MARK, "")
-
-
-def without_word_mark(parts: list[str]) -> list[str]:
-    """Removes the leading word mark from pieces, as Hugging Face's AlbertTokenizer does.
-
-    ["▁20", "10"] -> ["20", "10"]; ["▁", "2010"] -> ["2010"].
-    """
-    first = parts[0].removeprefix(WORD_MARK)
-    return [first, *parts[1:]] if first else parts[1:]

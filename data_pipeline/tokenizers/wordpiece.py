@@ -81,10 +81,7 @@ def _pattern(ranges: Ranges) -> re.Pattern:
 
 
 def split_words(
-    text: str,
-    lower: bool = True,
-    strip_accents: bool | None = None,
-    space_chinese: bool = True,
+    text: str, lower: bool = True, strip_accents: bool | None = None, space_chinese: bool = True
 ) -> list[str]:
     """The reference's BasicTokenizer: "Ça va, 你好" -> "ca", "va", ",", "", "", "你", ...
 
@@ -149,29 +146,10 @@ def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> li
     return found
 
 
-def legacy_piece(line: str) -> str:
-    """The piece on a line of a vocabulary, as google-research/albert's `load_vocab` reads it.
-
-    This is the first word, without a count in a second column: " the\\t501" -> "the". For an empty
-    line it is a space, which no word can match.
-    """
-    return (line.split() or [" "])[0]
-
-
-def legacy_numbered(pieces: Sequence[str]) -> list[str]:
-    """Pieces by id, as google-research/albert's `load_vocab` numbers them.
-
-    A repeated piece gets no new id, so the ids after it shift by one. There are still as many ids
-    as lines, since a model has a row for each: ["a", "b", "a", "c"] -> ["a", "b", "c", ""].
-    """
-    unique = list(dict.fromkeys(pieces))
-    return [*unique, *[""] * (len(pieces) - len(unique))]
-
-
 class WordPieceTokenizer(Tokenizer):
     """A WordPiece vocabulary, a file with a piece on each line; see `Tokenizer`.
 
-    The id of a piece is its line number, from 0; for exceptions see `legacy_numbered`. The rules
+    The id of a piece is its line number, from 0; for exceptions see `_load`. The rules
     "plain" are not supported.
 
     Attributes:
@@ -212,7 +190,9 @@ class WordPieceTokenizer(Tokenizer):
         if self.settings.rules == "huggingface":
             self._warn_of_repeated(lines, "has the id of its last line")
             return lines
-        pieces = [legacy_piece(line) for line in lines]
+        # As google-research/albert's `load_vocab`: the first word of a line, without a count in a
+        # second column: " the\t501" -> "the". An empty line is a space, which no word can match.
+        pieces = [(line.split() or [" "])[0] for line in lines]
         self._warn_of_columns(lines, pieces)
         self._warn_of_repeated(
             pieces,
@@ -220,7 +200,10 @@ class WordPieceTokenizer(Tokenizer):
             'google-research; with "rules": "huggingface" in tokenizer_settings.json each line '
             "number is an id, and the last line counts",
         )
-        return legacy_numbered(pieces)
+        # A repeated piece gets no new id, so the ids after it shift by one. There are still as many
+        # ids as lines, since a model has a row for each: a, b, a, c -> "a", "b", "c", "".
+        unique = list(dict.fromkeys(pieces))
+        return [*unique, *[""] * (len(pieces) - len(unique))]
 
     def _warn_of_columns(self, lines: Sequence[str], pieces: Sequence[str]) -> None:
         changed = [

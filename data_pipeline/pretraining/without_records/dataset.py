@@ -169,9 +169,7 @@ def pretraining_batches(
     )
 
 
-def without_padding(
-    columns: Mapping[str, tf.Tensor],
-) -> dict[str, tf.Tensor | tf.RaggedTensor]:
+def without_padding(columns: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor | tf.RaggedTensor]:
     """Converts columns of padded examples to those of dynamic records, as in `features.parse`."""
     lengths = tf.math.count_nonzero(columns["token_ids"], axis=1)
     rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in PADDED_COLUMNS}
