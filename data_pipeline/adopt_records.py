@@ -105,10 +105,10 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
             "adopted. Inspect them with python -m data_pipeline.inspect_records."
         )
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
-    names = [name for name in names if not storage.is_folder(os.path.join(data, name))]
-    if not names:
-        raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
     paths = [os.path.join(data, name) for name in names]
+    paths = [path for path in paths if not storage.is_folder(path)]
+    if not paths:
+        raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
     statistics = RecordStatistics(tokenizer.vocab_size)
     try:
         length, predictions = _lengths(paths[0])

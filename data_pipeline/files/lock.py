@@ -35,7 +35,10 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
         return
     is_new, path = not os.path.exists(folder), os.path.join(folder, name)
     with _opened(folder, path, flag) as file:
-        _write_holder(file)
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, started {now}\n")
+        file.flush()
         try:
             yield
         finally:
@@ -112,11 +115,3 @@ def _lock(file: IO[str], folder: str, flag: str) -> None:
             "process writes there.",
             flush=True,
         )
-
-
-def _write_holder(file: IO[str]) -> None:
-    """Writes the process that holds the lock into the lock file."""
-    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}, started {now}\n")
-    file.flush()

@@ -57,11 +57,14 @@ class DynamicMasking:
         of the batch; `first_row` is the first of these rows in the batch, a multiple of GROUP.
         """
         ids = columns["token_ids"]
+        # As returned by `features.parse`.
+        dtypes = [tf.float32 if each.dtype == "float32" else tf.int32 for each in self._outputs]
 
         def mask(number: np.ndarray, *records: np.ndarray) -> list[np.ndarray]:
             # The seed may be negative, which NumPy generators do not allow.
             found = self._mask((seed % (1 << 64), int(number), first_row // GROUP), *records)
-            return [found[output.name].astype(_dtype(output).name) for output in self._outputs]
+            names = (output.name for output in self._outputs)
+            return [found[name].astype(dtype.name) for name, dtype in zip(names, dtypes)]
 
         arrays = tf.numpy_function(
             until_exit(mask),
@@ -73,7 +76,7 @@ class DynamicMasking:
                 columns["num_tokens_a"][:, 0],
                 columns["next_sentence_labels"][:, 0],
             ],
-            [_dtype(output) for output in self._outputs],
+            dtypes,
         )
         # numpy_function does not set shapes, but XLA needs fixed ones.
         num_rows = columns["num_tokens_a"].shape[0]
@@ -124,8 +127,3 @@ class DynamicMasking:
         return dataclasses.replace(
             pairs, start_a=pairs.start_a + first, start_b=pairs.start_b + first
         )
-
-
-def _dtype(feature: features.Feature) -> tf.DType:
-    """The dtype of a column in batches, as returned by `features.parse`."""
-    return tf.float32 if feature.dtype == "float32" else tf.int32

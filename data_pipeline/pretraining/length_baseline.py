@@ -33,20 +33,24 @@ def length_baseline(
     if _is_divided_later(eval_manifest):  # The records have no segments.
         return None
     lengths, labels = _read(eval_manifest)
-    others = _objective(train_manifest) != _objective(eval_manifest)
-    others |= _is_divided_later(train_manifest)
-    if others or train_manifest["directory"] == eval_manifest["directory"]:
-        if not _is_enough(labels):
-            return None
+    is_alone = (
+        train_manifest["directory"] == eval_manifest["directory"]
+        or _objective(train_manifest) != _objective(eval_manifest)
+        or _is_divided_later(train_manifest)
+    )
+    train_lengths, train_labels = (lengths, labels) if is_alone else _read(train_manifest)
+    # Enough records, with both labels.
+    if len(train_labels) < _MIN_RECORDS or not 0 < train_labels.mean() < 1:
+        return None
+    # Leaves hold at least 2 % of the records, to avoid overfitting to single records.
+    guesser = tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
+    if is_alone:
         folds = model_selection.KFold(5)
         probabilities = model_selection.cross_val_predict(
-            _tree(), lengths, labels, cv=folds, method="predict_proba"
+            guesser, lengths, labels, cv=folds, method="predict_proba"
         )
     else:
-        train_lengths, train_labels = _read(train_manifest)
-        if not _is_enough(train_labels):
-            return None
-        probabilities = _tree().fit(train_lengths, train_labels).predict_proba(lengths)
+        probabilities = guesser.fit(train_lengths, train_labels).predict_proba(lengths)
     accuracy = metrics.accuracy_score(labels, probabilities.argmax(axis=1))
     return float(accuracy), float(metrics.log_loss(labels, probabilities, labels=[0, 1]))
 
@@ -57,15 +61,6 @@ def _objective(manifest: Mapping[str, Any]) -> str:
 
 def _is_divided_later(manifest: Mapping[str, Any]) -> bool:
     return manifest["settings"].get("segments") == "dynamic"
-
-
-def _is_enough(labels: np.ndarray) -> bool:
-    return len(labels) >= _MIN_RECORDS and 0 < labels.mean() < 1
-
-
-def _tree() -> tree.DecisionTreeClassifier:
-    # Leaves hold at least 2 % of the records, to avoid overfitting to single records.
-    return tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
 
 
 def _read(manifest: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

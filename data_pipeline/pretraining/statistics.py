@@ -211,6 +211,9 @@ def unknown_warning(share: float) -> str:
 def summary_table(manifest: dict[str, Any]) -> str:
     """The figures of a manifest, one per line: documents read, records written."""
     corpus, statistics = manifest["corpus"], manifest["statistics"]
+    most_frequent = "none: nothing was masked"
+    if unigram := statistics["unigram"]:
+        most_frequent = f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"
     rows = [
         (name, f"{corpus[name]:,}")
         for name in ("documents", "sentences", "tokens")
@@ -227,7 +230,7 @@ def summary_table(manifest: dict[str, Any]) -> str:
         ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
         ("mask rate", f"{statistics['mask_rate']:.2%}"),
         ("swapped pairs", f"{statistics['label_balance']:.2%}"),
-        ("most frequent masked piece", _unigram_text(statistics["unigram"])),
+        ("most frequent masked piece", most_frequent),
     ]
     rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
     rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
@@ -239,9 +242,3 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     rows = list(rows)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
-
-
-def _unigram_text(unigram: dict[str, Any] | None) -> str:
-    if unigram is None:
-        return "none: nothing was masked"
-    return f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"
