@@ -34,29 +34,24 @@ _COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}
 _PARQUET_RATIO = 2.5
 _BUFFER_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
-# The beginnings of files that are not text, and what they are.
-_NO_TEXT = {
-    b"PK\x03\x04": "a zip archive (or a document of an office program)",
-    b"PK\x05\x06": "a zip archive",
-    b"%PDF-": "a PDF document",
-    b"{\\rtf": "an RTF document",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "a document of an office program",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"GIF89a": "a picture",
-    b"SQLite format 3\0": "an SQLite data base",
-    b"ARROW1\0\0": "an Arrow file",
-    b"\xff\xff\xff\xff": "an Arrow stream or other binary data",
-    b"Obj\x01": "an Avro file",
-    b"\x89HDF": "an HDF5 file",
-    b"\x93NUMPY": "a NumPy array",
-    b"\x7fELF": "a program",
-    b"\x80\x02": "a Python pickle",
-    b"\x80\x03": "a Python pickle",
-    b"\x80\x04": "a Python pickle",
-    b"\x80\x05": "a Python pickle",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"Rar!\x1a": "a rar archive",
+# What files that are not text are, and how they begin.
+_NO_TEXT: dict[str, bytes | tuple[bytes, ...]] = {
+    "a zip archive (or a document of an office program)": b"PK\x03\x04",
+    "a zip archive": b"PK\x05\x06",
+    "a PDF document": b"%PDF-",
+    "an RTF document": b"{\\rtf",
+    "a document of an office program": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    "a picture": (b"\x89PNG", b"\xff\xd8\xff", b"GIF89a"),
+    "an SQLite data base": b"SQLite format 3\0",
+    "an Arrow file": b"ARROW1\0\0",
+    "an Arrow stream or other binary data": b"\xff\xff\xff\xff",
+    "an Avro file": b"Obj\x01",
+    "an HDF5 file": b"\x89HDF",
+    "a NumPy array": b"\x93NUMPY",
+    "a program": b"\x7fELF",
+    "a Python pickle": (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+    "a 7z archive": b"7z\xbc\xaf\x27\x1c",
+    "a rar archive": b"Rar!\x1a",
 }
 _COMPRESSED = {
     b"\x1f\x8b": ".gz",
@@ -159,7 +154,7 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
                 f"{path} contains compressed data{again}; rename it to end in {found}, or "
                 "decompress it first."
             )
-    kinds = [kind for start, kind in _NO_TEXT.items() if head.startswith(start)]
+    kinds = [kind for kind, start in _NO_TEXT.items() if head.startswith(start)]
     if head[_TAR_PLACE:].startswith(_TAR_MARK):
         kinds.append("a tar archive")
     if kinds:

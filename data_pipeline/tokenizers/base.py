@@ -111,7 +111,7 @@ class Tokenizer(abc.ABC):
       vocab_file: path of the vocabulary.
       fingerprint: hexadecimal SHA-256 of that file.
       pieces: V pieces by id; `vocab_size` is V.
-      pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special pieces.
+      pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special pieces; `special_ids` are all.
       is_word_start: np.bool_ [V], whether a piece starts a word.
     """
 
@@ -148,9 +148,8 @@ class Tokenizer(abc.ABC):
                 f"{self.vocab_file} has no piece {', '.join(missing)}. Train a vocabulary with "
                 "python -m data_pipeline.train_vocabulary, which adds them."
             )
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            ids[piece] for piece in self.SPECIAL_PIECES
-        )
+        self.special_ids = tuple(ids[piece] for piece in self.SPECIAL_PIECES)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.special_ids
         self.is_word_start = np.array([self._starts_word(piece) for piece in self.pieces])
         self._prepare()
 
@@ -215,11 +214,6 @@ class Tokenizer(abc.ABC):
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """Ids of many strings as arrays."""
         return flatten(self.encode_batch(texts))
-
-    @property
-    def special_ids(self) -> tuple[int, ...]:
-        """Ids that stand for no text."""
-        return (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)
 
     def ids_to_pieces(self, ids: Sequence[int]) -> list[str]:
         """Pieces with these ids."""

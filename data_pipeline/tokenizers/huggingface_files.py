@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -55,21 +54,17 @@ _ONLY_WORDPIECE = {"continuing_subword_prefix": "##", "max_input_chars_per_word"
 _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # As SPECIAL_PIECES.
 _ENDS = ("bos_token", "eos_token")
 _TOKENS = (*_ROLES, *_ENDS, "additional_special_tokens", "added_tokens_decoder")
-# Keys that do not change ids: lengths, padding, decoding, names of files and of programs.
-_HARMLESS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        auto_map backend chat_template clean_up_tokenization_spaces device_map errors from_slow
-        full_tokenizer_file init_inputs is_fast is_local legacy local_files_only max_len max_length
-        model_input_names model_max_length name_or_path pad_to_multiple_of pad_token_type_id padding
-        padding_side processor_class return_token_type_ids special_tokens_map_file
-        split_special_tokens stride tokenizer_file transformers_version truncation truncation_side
-        truncation_strategy use_fast verbose vocab_file vocab_size
-        keep_accents strip_accents tokenize_chinese_chars
-        """,  # The last line: of the other kind.
-    )
-)
+# Keys that do not change ids: lengths, padding, decoding, names of files and of programs; in the
+# last line, keys of the other kind of tokenizer.
+_HARMLESS = """
+auto_map backend chat_template clean_up_tokenization_spaces device_map errors from_slow
+full_tokenizer_file init_inputs is_fast is_local legacy local_files_only max_len max_length
+model_input_names model_max_length name_or_path pad_to_multiple_of pad_token_type_id padding
+padding_side processor_class return_token_type_ids special_tokens_map_file
+split_special_tokens stride tokenizer_file transformers_version truncation truncation_side
+truncation_strategy use_fast verbose vocab_file vocab_size
+keep_accents strip_accents tokenize_chinese_chars
+""".split()  # noqa: SIM905
 # Normalizer steps in an ALBERT's tokenizer.json that other files or the rules determine.
 _REPLACED = (({"String": "``"}, '"'), ({"String": "''"}, '"'))
 _SPACES = {"Regex": " {2,}"}

@@ -56,28 +56,25 @@ def test_their_records_are_read_here(tmp_path, tokenizer):
 
 
 def test_what_is_something_else_is_refused(tmp_path, tokenizer):
+    def refused(message):
+        with pytest.raises(UserError, match=message):
+            adopt_records(str(tmp_path), tokenizer)
+
     (tmp_path / "tfrecords_old").mkdir()
-    with pytest.raises(UserError, match="holds no file named like"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("holds no file named like")
     path = tmp_path / "a.tfrecord"
     write_theirs(path, input_ids=[99_999] * LENGTH)
-    with pytest.raises(UserError, match="holds the id 99999, but --vocab_file has 2500 pieces"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("holds the id 99999, but --vocab_file has 2500 pieces")
     write_theirs(path, segment_ids=[0] * 3)
-    with pytest.raises(UserError, match="TFRecords of equal length"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("TFRecords of equal length")
     path.write_bytes(b"no records at all")
-    with pytest.raises(UserError, match="uncompressed TFRecords"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("uncompressed TFRecords")
     path.write_bytes(b"")
-    with pytest.raises(UserError, match="holds no record"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("holds no record")
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(tf.train.Example().SerializeToString())
-    with pytest.raises(UserError, match="lacks the columns input_ids.*use_v2_feature_names"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("lacks the columns input_ids.*use_v2_feature_names")
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(b"\xff\xd8\xff\xe0 a picture")
-    with pytest.raises(UserError, match="contains no tf.train.Examples"):
-        adopt_records(str(tmp_path), tokenizer)
+    refused("contains no tf.train.Examples")
     assert not (tmp_path / "manifest.json").exists()
