@@ -37,7 +37,7 @@ class TextPart:
         """The lines without their line ends. Bad bytes are repaired and reported; if most lines are
         bad, a UserError is raised.
         """
-        text = faultless(self.content)
+        text = decode_clean(self.content)
         if text is not None:
             return text.split("\n")
         lines = self.content.split(b"\n")
@@ -57,7 +57,7 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
     return text
 
 
-def faultless(content: bytes) -> str | None:
+def decode_clean(content: bytes) -> str | None:
     """The decoded text of valid UTF-8 without control characters; None if it needs repair."""
     with contextlib.suppress(UnicodeDecodeError):
         text = content.decode("utf-8")
@@ -113,7 +113,7 @@ def check_small_files(parts: Sequence[TextPart]) -> None:
     """
     if len(parts) < 2:
         return
-    faulty = [part for part in parts if faultless(part.content) is None]
-    if faulty:
+    unclean = [part for part in parts if decode_clean(part.content) is None]
+    if unclean:
         lines = [line for part in parts for line in part.content.split(b"\n")]
-        check_are_text(lines, faulty[0].path, len(faulty) - 1)
+        check_are_text(lines, unclean[0].path, len(unclean) - 1)

@@ -24,8 +24,8 @@ GROUP = 64
 # How masks and orders are drawn, so that runs can detect a version that draws them differently.
 DRAWS = "numpy, groups of 64 rows"
 # Separates these generators from those that make records, whose seeds are also numbers.
-_OF_MASKS = (1,)
-_NONE = np.zeros(1, np.int64)  # For boundaries, which masking does not use.
+_MASK_SPAWN_KEY = (1,)
+_UNUSED = np.zeros(1, np.int64)  # For boundaries, which masking does not use.
 
 
 class DynamicMasking:
@@ -100,11 +100,11 @@ class DynamicMasking:
         """
         starts, length_a = np.cumsum(lengths) - lengths, length_a.astype(np.int64)
         pairs = Pairs(starts, length_a, starts + length_a, lengths - length_a, labels)
-        text = TokenizedDocuments(ids, _NONE, _NONE, boundary > 0)
+        text = TokenizedDocuments(ids, _UNUSED, _UNUSED, boundary > 0)
         seed, number, first_group = key
         parts = []
         for group, row in enumerate(range(0, len(pairs), GROUP), first_group):
-            entropy = np.random.SeedSequence((seed, number, group), spawn_key=_OF_MASKS)
+            entropy = np.random.SeedSequence((seed, number, group), spawn_key=_MASK_SPAWN_KEY)
             rng = np.random.default_rng(entropy)
             some = pairs.take(slice(row, row + GROUP))
             if self._settings.segments == "dynamic":

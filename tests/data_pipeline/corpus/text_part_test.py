@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_pipeline.corpus.text_part import TextPart, check_are_text, check_small_files, faultless
+from data_pipeline.corpus.text_part import TextPart, check_are_text, check_small_files, decode_clean
 from data_pipeline.errors import UserError
 
 GOOD, BINARY, LATIN_1 = b"good", b"\0", b"d\xe9j\xe0"
@@ -10,14 +10,14 @@ GOOD, BINARY, LATIN_1 = b"good", b"\0", b"d\xe9j\xe0"
 
 def test_control_characters_that_text_does_not_hold():
     """White space (9 to 13) and what terminals are told with (27 to 31) may be there."""
-    allowed = [code for code in range(0x80) if faultless(f"a{chr(code)}b".encode())]
+    allowed = [code for code in range(0x80) if decode_clean(f"a{chr(code)}b".encode())]
     assert allowed == [*range(9, 14), *range(27, 127)]
-    assert faultless(b"a\tb") == "a\tb"
+    assert decode_clean(b"a\tb") == "a\tb"
 
 
 def test_faultless_text_is_utf_8():
-    assert faultless("é\x85 日".encode()) == "é\x85 日"
-    assert faultless(LATIN_1) is None and faultless(b"") == ""
+    assert decode_clean("é\x85 日".encode()) == "é\x85 日"
+    assert decode_clean(LATIN_1) is None and decode_clean(b"") == ""
 
 
 @pytest.mark.parametrize(
