@@ -99,10 +99,7 @@ def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
     corpus, seen = plan.job.corpus, SeenDigests()
     for group, files in enumerate(plan.groups):
         for block in corpus.blocks(group, files, plan.block_bytes):
-            dropped: list[int] = []
-            if corpus.deduplicate:
-                dropped = seen.add(document_digests(block, corpus))
-            yield block, dropped
+            yield block, seen.add(document_digests(block, corpus)) if corpus.deduplicate else []
 
 
 def _end_with_parent() -> None:
