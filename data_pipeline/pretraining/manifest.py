@@ -1,4 +1,4 @@
-"""What readers of pre-training records need: fields of the manifest, and files next to it."""
+"""The fields of a manifest that readers of pre-training records need, and the files next to it."""
 
 from __future__ import annotations
 
