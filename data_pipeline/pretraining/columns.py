@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from data_pipeline.pretraining import masking, span_questions
+from data_pipeline.pretraining import masking, recurring, span_questions
 from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.span_questions import Rows
@@ -107,19 +107,14 @@ class ColumnMaker:
     def _dynamic(self, tokenized: TokenizedDocuments, pairs: Pairs) -> RecordColumns:
         """Columns of dynamic records: the tokens of A and B, concatenated for all records.
 
-        a pair of ids[20:23] and ids[10:12]   starts 0, lengths 5
-        place [0 1 2 3 4] -> source [20 21 22 10 11]
+        a pair of ids[20:23] and ids[10:12] -> source [20 21 22 10 11], starts 0, ends 5
         """
         lengths = pairs.length_a + pairs.length_b
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-        in_b = place >= np.repeat(pairs.length_a, lengths)
-        source = place + np.where(
-            in_b,
-            np.repeat(pairs.start_b - pairs.length_a, lengths),
-            np.repeat(pairs.start_a, lengths),
-        )
+        first = np.stack([pairs.start_a, pairs.start_b], axis=1).ravel()
+        size = np.stack([pairs.length_a, pairs.length_b], axis=1).ravel()
+        source, _ = recurring.ranges(first, first + size)
         ids, boundary = tokenized.ids[source], tokenized.starts_word[source]
         # A segment begins with a word, even if the text was cut inside a word.
         boundary[starts] = True
