@@ -12,12 +12,13 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator, rows_of_step
 from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
+    Origin,
     best_folder,
     outputs_path,
     predictions_path,
     weights_sha256,
+    write_outputs,
 )
-from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.table import TASKS

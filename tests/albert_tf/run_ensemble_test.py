@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.runs.stored_outputs import read_outputs, write_outputs
+from albert_tf.finetuning.runs.run_files import read_outputs, write_outputs
 from albert_tf.finetuning.tasks.averaging import mean_probabilities
 from albert_tf.finetuning.tasks.table import TASKS
 from tests.finetuning_files import (

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.runs.attempts import is_put_aside
-from albert_tf.finetuning.runs.run_files import best_folder, outputs_path
+from albert_tf.finetuning.runs.run_files import Origin, best_folder, outputs_path, read_outputs
 from albert_tf.finetuning.runs.series import run_folders
-from albert_tf.finetuning.runs.stored_outputs import Origin, read_outputs
 from albert_tf.finetuning.tasks.base import StoredOutputs, Task, TaskData
 from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
