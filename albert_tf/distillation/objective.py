@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.distillation import losses
-from albert_tf.distillation.states import States, watched
+from albert_tf.distillation.states import States, record_states
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import policy_scope
 from albert_tf.layers.basic import build_children, dense_layer
@@ -232,7 +232,7 @@ class DistillationObjective:
 
         own: Any = copy.copy(self._own)
         own.model = student
-        with self._watched(self.student) as states:
+        with self._recording(self.student) as states:
             ratios = own.ratios(batch, training, seed)
         answers, their_states = self._ask_teacher(batch)
         parts = {f"weighted_{name}": (self._weights[name], ratios[name]) for name in self._weights}
@@ -250,9 +250,9 @@ class DistillationObjective:
             ratios[name] = Ratio(weight * ratio.numerator, ratio.denominator)
         return ratios
 
-    def _watched(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
+    def _recording(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
         encoder: Any = getattr(model, "encoder", model)
-        return watched(encoder) if self._of_states else contextlib.nullcontext()
+        return record_states(encoder) if self._of_states else contextlib.nullcontext()
 
     def _ask_teacher(self, batch: Batch) -> tuple[Any, Any]:
         """The teacher's outputs and states, through which no gradient flows."""
@@ -260,7 +260,7 @@ class DistillationObjective:
             return batch[STORED], None
         # An encoder alone accepts no inputs with choices.
         is_encoder = isinstance(self._teacher, AlbertEncoder)
-        with self._watched(self._teacher) as states:
+        with self._recording(self._teacher) as states:
             outputs = self._teacher(_flat(batch) if is_encoder else batch, training=False)
         # An empty tuple instead of None, which `map_structure` would treat as a tensor.
         return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))

@@ -97,14 +97,14 @@ def conclude(
             task.write(path, features, labels, evaluator.predictions[split])
         write_results(output_dir, results)
         print(results_table(results), end="")
-        remarks = fallen_back(task, evaluator.features, last_predictions, labels, results)
-        for sentence in (*remarks, *overtaken(results)):
+        remarks = remarks_on_forgetting(task, evaluator.features, last_predictions, labels, results)
+        for sentence in (*remarks, *remarks_on_rescoring(results)):
             print(sentence)
         print(f"Results: {os.path.join(output_dir, TABLE_FILE)}")
     return results
 
 
-def fallen_back(
+def remarks_on_forgetting(
     task: Task,
     features: Mapping[str, Features],
     last_predictions: Mapping[str, Predictions],
@@ -122,7 +122,7 @@ def fallen_back(
     ]
 
 
-def overtaken(results: Sequence[Result]) -> list[str]:
+def remarks_on_rescoring(results: Sequence[Result]) -> list[str]:
     """Sentences about a last model that, scored again, is better than the one that was best in
     training, as may happen in another precision or on another processor.
     """
