@@ -27,6 +27,9 @@ class AlbertModel(keras.Model):
     # The class's name in model.json, which tells checkpoints the heads; "" for a class that is
     # never saved to a model folder.
     saved_as: str = ""
+    # Constructor arguments that are stored as attributes, and that `get_config` adds to those of
+    # every model.
+    settings: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -124,6 +127,7 @@ class AlbertModel(keras.Model):
             "dtype": self.dtype_policy.name,
             "trainable": self.trainable,
             "frozen": frozen if self.trainable else [],
+            **{name: getattr(self, name) for name in self.settings},
         }
 
     @classmethod
