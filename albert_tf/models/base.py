@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -92,7 +92,7 @@ class AlbertModel(keras.Model):
         if kwargs.get("from_serialized"):
             # Keras passes this when it loads a SavedModel of a compiled model. By then it has made
             # all parts of a trainable model trainable, even those that were frozen.
-            self._freeze(self._frozen_when_made)
+            self._freeze()
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
@@ -134,16 +134,16 @@ class AlbertModel(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertModel:
         """A model with random weights from what `get_config` returned."""
         arguments = dict(config)
-        frozen = arguments.pop("frozen", [])
+        frozen = frozenset(arguments.pop("frozen", []))
         model = cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
-        model._frozen_when_made = frozenset(frozen)
-        model._freeze(model._frozen_when_made)
+        model._frozen_when_made = frozen
+        model._freeze()
         return model
 
-    def _freeze(self, names: Collection[str]) -> None:
-        """Makes parts of these names not trainable."""
+    def _freeze(self) -> None:
+        """Makes the parts not trainable that were not when the model was made."""
         for name, part in _parts(self):
-            if name in names:
+            if name in self._frozen_when_made:
                 part.trainable = False
 
     @classmethod
