@@ -6,7 +6,6 @@ A new term is a row of TERMS: how its values are computed, and what it requires 
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -171,9 +170,10 @@ class DistillationObjective:
         temperature: float,
     ) -> None:
         """If `teacher` is None, batches contain its stored answers: STORED, float32 [B, C]."""
-        self._own, self._teacher, self._terms = student, teacher, dict(terms)
-        self._temperature, self.student = temperature, student.model
         check_objective(student)
+        self._own: Any = student  # A ModelObjective.
+        self._teacher, self._terms, self._temperature = teacher, dict(terms), temperature
+        self.student = student.model
         self._check_answers()
         self._of_states = {name: each for name in terms if (each := TERMS[name].of_states)}
         for name in self._of_states:
@@ -223,22 +223,14 @@ class DistillationObjective:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Ratios by name; batch: as for the student's objective."""
-        outputs: list[Any] = []
-
-        # The student's objective calls its model once; this wrapper records the outputs.
-        def student(inputs: Batch, **how: Any) -> Any:
-            outputs.append(self.student(inputs, **how))
-            return outputs[0]
-
-        own: Any = copy.copy(self._own)
-        own.model = student
         with self._recording(self.student) as states:
-            ratios = own.ratios(batch, training, seed)
+            outputs = self.student(batch, training=training, seed=seed)
+        ratios = self._own.ratios_of(outputs, batch)
         answers, their_states = self._ask_teacher(batch)
         parts = {f"weighted_{name}": (self._weights[name], ratios[name]) for name in self._weights}
         if "logits" in self._terms:
             compare, key = _LOGITS[type(self._own)]
-            values = compare(outputs[0], answers, self._temperature)
+            values = compare(outputs, answers, self._temperature)
             ratio = weighted_mean(values, batch[key])
             parts["distill_logits"] = self._terms["logits"], ratio
         for name, of_states in self._of_states.items():

@@ -89,9 +89,10 @@ class ModelObjective:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Ratios by name; the class says what the batch has."""
-        return self._ratios_of(self.model(batch, training=training, seed=seed), batch)
+        return self.ratios_of(self.model(batch, training=training, seed=seed), batch)
 
-    def _ratios_of(self, outputs: Any, batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: Any, batch: Batch) -> dict[str, Ratio]:
+        """Ratios by name, of the model's outputs for a batch."""
         raise NotImplementedError
 
 
@@ -117,7 +118,7 @@ class PretrainingObjective(ModelObjective):
         names = [name for name in objectives if name]
         return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, pairs = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
         # Weights are 0 at unused predictions of a text with fewer than P masked tokens, and for
         # examples that only fill up the last batch of an evaluation.
@@ -143,7 +144,7 @@ class RecurringSpansObjective(PretrainingObjective):
         self.losses["span_loss"] = "span_weights"
         self.metrics += ("span_loss", "start_accuracy", "end_accuracy")
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         weights = batch["span_weights"]  # [B, Q]
         losses, found = {}, {}
         for name in ("start", "end"):
@@ -156,7 +157,7 @@ class RecurringSpansObjective(PretrainingObjective):
             losses[name] = tf.nn.softplus(log_sum - own)
             found[name] = own > tf.reduce_max(others, axis=1, keepdims=True)
         return {
-            **super()._ratios_of(outputs, batch),
+            **super().ratios_of(outputs, batch),
             "span_loss": weighted_mean(0.5 * (losses["start"] + losses["end"]), weights),
             "start_accuracy": weighted_mean(found["start"], weights),
             "end_accuracy": weighted_mean(found["end"], weights),
@@ -186,7 +187,7 @@ class ReplacedTokensObjective(ModelObjective):
             names += [f"{self._objective}_loss", f"{self._objective}_accuracy"]
         self.metrics = tuple(names)
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
         logits, pairs = outputs["replaced_logits"], outputs["sentence_order_logits"]
         real = tf.cast(batch["input_mask"], tf.float32)  # [B, S]
@@ -221,7 +222,7 @@ class ClassificationObjective(ModelObjective):
     losses: ClassVar = {"cross_entropy": "example_weights"}
     metrics = ("cross_entropy", "accuracy")
 
-    def _ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
         labels, weights = batch[self.labels], batch[self.losses["cross_entropy"]]
         return {
             "cross_entropy": weighted_mean(cross_entropy(outputs, labels), weights),
@@ -247,7 +248,7 @@ class MultiLabelObjective(ModelObjective):
     losses: ClassVar = {"binary_cross_entropy": "example_weights"}
     metrics = ("binary_cross_entropy", "label_accuracy")
 
-    def _ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
         labels, weights = batch["label_matrix"], batch["example_weights"]
         loss = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), outputs)
         right = tf.cast(tf.equal(outputs > 0, labels > 0), tf.float32)
@@ -266,7 +267,7 @@ class RegressionObjective(ModelObjective):
     losses: ClassVar = {"squared_error": "example_weights"}
     metrics = ("squared_error",)
 
-    def _ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
         error = tf.square(outputs[:, 0] - batch["label_values"])
         return {"squared_error": weighted_mean(error, batch["example_weights"])}
 
@@ -280,7 +281,7 @@ class SpanObjective(ModelObjective):
     losses: ClassVar = {"span_loss": "example_weights"}
     metrics = ("span_loss", "start_accuracy", "end_accuracy")
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         return _span_ratios(outputs["start_logits"], outputs["end_logits"], batch)
 
 
@@ -297,7 +298,7 @@ class SpanObjectiveV2(ModelObjective):
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         logits, is_impossible = outputs["answer_logits"], batch["is_impossible"]
         answer = tf.nn.sigmoid_cross_entropy_with_logits(
             labels=tf.cast(is_impossible, tf.float32), logits=logits
