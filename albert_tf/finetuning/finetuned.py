@@ -148,11 +148,7 @@ def _check_labels(folder: str, task: Task, trained: bool) -> None:
 
 
 def evaluate(
-    finetuned: FineTuned,
-    data: TaskData,
-    splits: Sequence[str],
-    batch_size: int,
-    output_dir: str,
+    finetuned: FineTuned, data: TaskData, splits: Sequence[str], batch_size: int, output_dir: str
 ) -> dict[str, Scores]:
     """Scores a model on labeled splits, prints the scores, and writes them to scores.json.
 

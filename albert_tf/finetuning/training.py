@@ -63,10 +63,7 @@ class FineTuningSettings(Settings):
         None, "Number of updates, instead of --num_train_epochs.", at_least=1, expert=True
     )
     warmup_proportion: float = setting(
-        0.1,
-        "Share of the updates during which the learning rate rises.",
-        at_most=1,
-        expert=True,
+        0.1, "Share of the updates during which the learning rate rises.", at_most=1, expert=True
     )
     num_warmup_steps: int | None = setting(
         None, "Number of warm-up updates; overrides --warmup_proportion.", expert=True

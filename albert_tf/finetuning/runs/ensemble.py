@@ -321,11 +321,7 @@ def table_text(report: Report) -> str:
     """The Markdown of ensemble.md: the scores of each split, and the members, chosen ones first."""
     task, key, split = report.task, report.key, report.chosen_on
     scores = [
-        [
-            result.split,
-            f"**{name}**" if name == key else name,
-            shown_score(task, name, value),
-        ]
+        [result.split, f"**{name}**" if name == key else name, shown_score(task, name, value)]
         for result in report.results
         for name, value in result.metrics.items()
     ]

@@ -211,10 +211,7 @@ def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
 
 
 def read_answered(
-    task: Task,
-    data: TaskData,
-    runs: Sequence[str],
-    hashes: Mapping[str, str],
+    task: Task, data: TaskData, runs: Sequence[str], hashes: Mapping[str, str]
 ) -> tuple[FineTuned, dict[str, Answered]]:
     """The first run's model without its weights, and the splits that were answered.
 

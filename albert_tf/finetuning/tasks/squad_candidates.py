@@ -83,9 +83,7 @@ def candidates_from_logits(
 
 
 def candidates_from_beams(
-    windows: Windows,
-    outputs: Mapping[str, np.ndarray],
-    settings: AnswerSettings = AnswerSettings(),
+    windows: Windows, outputs: Mapping[str, np.ndarray], settings: AnswerSettings = AnswerSettings()
 ) -> Candidates:
     """The candidates of version 2.0: the starts of the beam, each with its own ends.
 
