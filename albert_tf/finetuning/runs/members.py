@@ -218,10 +218,9 @@ def read_answered(
     `hashes`: split -> hash of the examples that were answered.
     """
     # The first run stands for all: their classes are known to be equal. No weights are read.
-    model = load_finetuned(best_folder(runs[0]), task, None)
-    others = [load_finetuned(best_folder(run), task, None) for run in runs[1:]]
+    models = [load_finetuned(best_folder(run), task, None) for run in runs]
     if not task.rows_are_examples:
-        _check_rows([model, *others])
+        _check_rows(models)
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
@@ -235,9 +234,9 @@ def read_answered(
         # Splits to predict count as unlabeled, even if their file has right answers: neither
         # members nor a threshold are chosen on them.
         is_scored = split not in (*task.test_splits, _PREDICT)
-        features = model.features(examples, has_targets=is_scored)
+        features = models[0].features(examples, has_targets=is_scored)
         splits[split] = Answered(examples, features, is_scored)
-    return model, splits
+    return models[0], splits
 
 
 def _check_rows(models: Sequence[FineTuned]) -> None:
@@ -246,8 +245,14 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
     Shapes of outputs may not show it: the same number of windows may begin elsewhere, and
     version 1.1 of SQuAD stores only spans.
     """
-    first, *others = map(_of_rows, models)
-    for model, found in zip(models[1:], others):
+    first: dict[str, Any] = {}
+    for model in models:
+        found = {
+            **dataclasses.asdict(model.lengths),
+            "vocab_fingerprint": model.tokenizer.fingerprint,
+            **dataclasses.asdict(model.tokenizer.settings),
+        }
+        first = first or found
         for name, value in found.items():
             if value != first[name]:
                 raise UserError(
@@ -255,12 +260,3 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
                     "they split texts into different rows, whose answers cannot be averaged. Name "
                     "runs with the same lengths and vocabulary."
                 )
-
-
-def _of_rows(model: FineTuned) -> dict[str, Any]:
-    """Settings that the rows of a run depend on, by name."""
-    return {
-        **dataclasses.asdict(model.lengths),
-        "vocab_fingerprint": model.tokenizer.fingerprint,
-        **dataclasses.asdict(model.tokenizer.settings),
-    }
