@@ -43,28 +43,21 @@ def _of_outputs(weight: float = 1.0, **compare: Compare) -> Compare:
 
 
 _soft, _binary = losses.divergence, losses.binary_divergence
-# The student's objective -> the comparison of outputs, and the batch's weights of its values.
-# Several outputs are weighted as in the objective's own loss.
-_LOGITS: dict[type, tuple[Compare, str]] = {
-    objectives.ClassificationObjective: (_soft, "example_weights"),
-    objectives.MultiLabelObjective: (
-        lambda *given: tf.reduce_mean(_binary(*given), axis=1),
-        "example_weights",
+# The student's objective -> the comparison of outputs. Its values have the batch's weights of the
+# objective's first loss; several outputs are weighted as in the objective's own loss.
+_LOGITS: dict[type, Compare] = {
+    objectives.ClassificationObjective: _soft,
+    objectives.TokenClassificationObjective: _soft,
+    objectives.MultiLabelObjective: lambda *given: tf.reduce_mean(_binary(*given), axis=1),
+    # A single number has no softmax, and so no temperature.
+    objectives.RegressionObjective: lambda student, teacher, _: losses.mean_square(
+        student, teacher
     ),
-    objectives.RegressionObjective: (  # A single number has no softmax, and so no temperature.
-        lambda student, teacher, _: losses.mean_square(student, teacher),
-        "example_weights",
+    objectives.SpanObjective: _of_outputs(0.5, start_logits=_soft, end_logits=_soft),
+    objectives.SpanObjectiveV2: _of_outputs(
+        0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary
     ),
-    objectives.TokenClassificationObjective: (_soft, "token_weights"),
-    objectives.SpanObjective: (
-        _of_outputs(0.5, start_logits=_soft, end_logits=_soft),
-        "example_weights",
-    ),
-    objectives.SpanObjectiveV2: (
-        _of_outputs(0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary),
-        "example_weights",
-    ),
-    objectives.PretrainingObjective: (_of_outputs(masked_lm_logits=_soft), "masked_lm_weights"),
+    objectives.PretrainingObjective: _of_outputs(masked_lm_logits=_soft),
 }
 
 
@@ -189,7 +182,7 @@ class DistillationObjective:
         }
         self.losses = {f"weighted_{name}": student.losses[name] for name in self._weights}
         if "logits" in terms:
-            self.losses["distill_logits"] = _LOGITS[type(student)][1]
+            self.losses["distill_logits"] = next(iter(student.losses.values()))
         self.losses |= {f"distill_{name}": "input_mask" for name in self._of_states}
         self.metrics = (*student.metrics, *self.losses)
 
@@ -229,9 +222,8 @@ class DistillationObjective:
         answers, their_states = self._ask_teacher(batch)
         parts = {f"weighted_{name}": (self._weights[name], ratios[name]) for name in self._weights}
         if "logits" in self._terms:
-            compare, key = _LOGITS[type(self._own)]
-            values = compare(outputs, answers, self._temperature)
-            ratio = weighted_mean(values, batch[key])
+            values = _LOGITS[type(self._own)](outputs, answers, self._temperature)
+            ratio = weighted_mean(values, batch[self.losses["distill_logits"]])
             parts["distill_logits"] = self._terms["logits"], ratio
         for name, of_states in self._of_states.items():
             mask, project = _flat(batch)["input_mask"], getattr(self.model, "projection", None)
