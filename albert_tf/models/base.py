@@ -85,7 +85,7 @@ class AlbertModel(keras.Model):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `compile`, which here also creates the optimizer's variables."""
-        require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
+        require_keras_2(args[0] if args else kwargs.get("optimizer"))
         # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
         # replaces it by a new optimizer; the moments are copied over below.
         restored = self.optimizer
