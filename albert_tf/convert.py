@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from albert_tf.checkpoints import (
-    formats,
-    google,
-    huggingface,
-    sentence_transformers,
-    vocabulary,
-)
+from albert_tf.checkpoints import formats, google, huggingface, sentence_transformers, vocabulary
 from albert_tf.checkpoints.huggingface import kind_to_write
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError

@@ -38,12 +38,12 @@ def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
         keras.mixed_precision.set_global_policy(before)
 
 
-def require_keras_2(thing: object, argument: str) -> None:
-    """Raises TypeError when `thing`, given as `argument`, is an object of Keras 3."""
-    ours, module = keras.layers.Layer.__module__, type(thing).__module__
+def require_keras_2(optimizer: object) -> None:
+    """Raises TypeError when an optimizer is an object of Keras 3."""
+    ours, module = keras.layers.Layer.__module__, type(optimizer).__module__
     if module.split(".")[0] == "keras" != ours.split(".")[0]:
         raise TypeError(
-            f"`{argument}` is a Keras 3 object ({module}.{type(thing).__name__}), and this project "
-            "runs on Keras 2. Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or make the "
-            "object with `from albert_tf.keras_compat import keras`."
+            f"`optimizer` is a Keras 3 object ({module}.{type(optimizer).__name__}), and this "
+            "project runs on Keras 2. Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or "
+            "make the object with `from albert_tf.keras_compat import keras`."
         )

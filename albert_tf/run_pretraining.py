@@ -37,10 +37,7 @@ def define_flags() -> None:
     define(Distillation, "Distillation")
     pretraining_flags.define_recipe_flags()
     shared_flags.define_training_flags(
-        train_batch_size=4096,
-        optimizer="lamb",
-        learning_rate=0.00176,
-        num_train_steps=125000,
+        train_batch_size=4096, optimizer="lamb", learning_rate=0.00176, num_train_steps=125000
     )
     flags.DEFINE_string(
         "batch_size_schedule",

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from albert_tf import AlbertEncoder, from_preset, preset_vocabulary
-from albert_tf.distillation.states import watched
+from albert_tf.distillation.states import record_states
 from albert_tf.pretrained.loading import locate
 from benchmarks.tables import write_csv
 from data_pipeline.command_line import flags, run_binary
@@ -101,7 +101,7 @@ def hidden_states(encoder: AlbertEncoder, inputs: dict[str, np.ndarray]) -> np.n
     """The input of the first layer (the projected embedding) and the output of each layer, for the
     T real tokens: float32 [1 + layers, T, H].
     """
-    with watched(encoder) as states:
+    with record_states(encoder) as states:
         encoder(inputs)
     return np.stack([state.numpy()[inputs["input_mask"] == 1] for state in states.hidden])
 

@@ -100,13 +100,12 @@ def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> flo
     folder = output / f"{real.task}{ending}"
     run = output / f"{real.trained_by or real.task}{ending}" / "run"
     records = records_of(real, Path(FLAGS.data_dir), FLAGS.examples)
-    turned = list(range(len(records)))
-    draw = random.Random(0)
+    draw, other = random.Random(0), list(records)
     if not real.trained_by:
         learned = real.labels.shuffled(records, draw) if shuffle else records
         train(real, learned, config_file, folder)
-    draw.shuffle(turned)
-    other = in_order(real, [records[place] for place in turned])
+    draw.shuffle(other)
+    other = in_order(real, other)
     if not run.exists():
         raise UserError(
             f"{real.task} is answered by the model of {real.trained_by}, which {run} should hold; "

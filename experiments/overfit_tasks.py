@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import json
 import random
@@ -13,33 +12,26 @@ from typing import Any
 from benchmarks.finetuning_files import Layout, Lines, Race, Record, Sentences, Squad
 
 
-class Labels(abc.ABC):
+class Labels:
     """Reads and shuffles the labels of examples in records."""
 
-    @abc.abstractmethod
-    def values(self, records: Sequence[Record]) -> list[Any]:
+    def values(self, records: Sequence[Any]) -> list[Any]:
         """The labels of all examples, in order."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
-    def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
-        """The records with shuffled labels, or wrong ones if labels of others have no meaning."""
-
-
-class PlainLabels(Labels):
-    """Labels with the same meaning in every record, so that records can exchange them."""
-
-    @abc.abstractmethod
-    def replace(self, records: Sequence[Record], values: Sequence[Any]) -> list[Record]:
+    def replace(self, records: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The records with other labels."""
+        raise NotImplementedError
 
-    def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
+    def shuffled(self, records: Sequence[Any], draw: random.Random) -> list[Any]:
+        """The records with shuffled labels, or wrong ones if labels of others have no meaning."""
         values = self.values(records)
         draw.shuffle(values)
         return self.replace(records, values)
 
 
 @dataclasses.dataclass(frozen=True)
-class Column(PlainLabels):
+class Column(Labels):
     """A column of TSV, counted from 0."""
 
     number: int
@@ -56,7 +48,7 @@ class Column(PlainLabels):
 
 
 @dataclasses.dataclass(frozen=True)
-class Field(PlainLabels):
+class Field(Labels):
     """A field of JSON lines; `names` are the names of its values in predictions."""
 
     name: str
@@ -77,7 +69,7 @@ class Field(PlainLabels):
         ]
 
 
-class Tags(PlainLabels):
+class Tags(Labels):
     """The last column of each word in CoNLL; every word has a label."""
 
     def values(self, records: Sequence[list[str]]) -> list[str]:
@@ -88,7 +80,7 @@ class Tags(PlainLabels):
         return [[f"{line.split(chr(9))[0]}\t{next(tags)}" for line in words] for words in records]
 
 
-class Letters(PlainLabels):
+class Letters(Labels):
     """The answers of RACE's passages."""
 
     def values(self, records: Sequence[dict]) -> list[str]:
@@ -115,31 +107,20 @@ class Spans(Labels):
         ]
 
     def shuffled(self, records: Sequence[dict], draw: random.Random) -> list[dict]:
-        asked = [question for record in records for question in record["qas"]]
-        impossible = [question.get("is_impossible", False) for question in asked]
-        draw.shuffle(impossible)
-        has_none = iter(impossible)
-        return [
-            {
-                **record,
-                "qas": [
-                    self._with_any_word(question, record["context"], next(has_none), draw)
-                    for question in record["qas"]
-                ],
-            }
-            for record in records
+        have_none = [
+            each.get("is_impossible", False) for record in records for each in record["qas"]
         ]
-
-    def _with_any_word(
-        self, question: dict, context: str, is_impossible: bool, draw: random.Random
-    ) -> dict:
-        word = draw.choice(context.split())
-        answer = {"text": word, "answer_start": context.index(word)}
-        return {
-            **question,
-            "answers": [] if is_impossible else [answer],
-            "is_impossible": is_impossible,
-        }
+        draw.shuffle(have_none)
+        found = []
+        for record in records:
+            asked = []
+            for question in record["qas"]:
+                word, has_none = draw.choice(record["context"].split()), have_none.pop(0)
+                answer = {"text": word, "answer_start": record["context"].index(word)}
+                answers = [] if has_none else [answer]
+                asked.append({**question, "answers": answers, "is_impossible": has_none})
+            found.append({**record, "qas": asked})
+        return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,18 +12,22 @@ trials: run `taskset -c 0` with some of --trials, `taskset -c 1` with others onc
 from __future__ import annotations
 
 import dataclasses
+import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import native, vocabulary
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
+from albert_tf.starting_weights.informed import position_size
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
-from experiments.plateau_starts import write_parts
 from experiments.programs import run_program
 
 FLAGS = flags.FLAGS
@@ -68,7 +72,7 @@ class Trial:
     Attributes:
       name: its name in --trials and of its folders.
       text: its description in the table.
-      start: starting weights, INFORMED or one of plateau_starts.PARTS; "" for random ones.
+      start: starting weights, INFORMED or one of PARTS; "" for random ones.
       stages: its stages, in order.
       extra: additional flags of run_pretraining.
     """
@@ -145,6 +149,67 @@ def write_starts(folder: Path) -> None:
     )
     write_parts(new / INFORMED)
     new.rename(folder)
+
+
+def write_parts(informed: Path) -> None:
+    """Writes the model folders of PARTS next to the one of make_starting_weights; each has random
+    weights with one change.
+    """
+    whole = native.load_model(str(informed))
+    metadata = native.read_metadata(str(informed))
+    tokenizer = json.loads((informed / vocabulary.SETTINGS).read_text())
+    for name, change in PARTS.items():
+        keras.utils.set_random_seed(0)
+        model = AlbertPretrainer(whole.config)
+        change(model, whole)
+        vocab_file = native.vocabulary_file(str(informed))
+        native.save(model, str(informed.with_name(name)), metadata, vocab_file, tokenizer)
+
+
+def take_words(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
+    """Takes the word vectors, but leaves positions and heads random."""
+    ours, theirs = model.encoder.embeddings, whole.encoder.embeddings
+    size = position_size(whole.config.embedding_size, whole.config.head_size)
+    table = theirs.word_embeddings.numpy()  # [V, E]
+    table[:, -size:] = ours.word_embeddings.numpy()[:, -size:]
+    ours.word_embeddings.assign(table)
+    _take_rest(model, whole)
+
+
+def take_positions(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
+    """Takes the positions and the attention heads that read them, but leaves words random."""
+    ours, theirs = model.encoder.embeddings, whole.encoder.embeddings
+    size = position_size(whole.config.embedding_size, whole.config.head_size)
+    table = ours.word_embeddings.numpy()  # [V, E]
+    table[:, -size:] = 0
+    ours.word_embeddings.assign(table)
+    ours.position_embeddings.assign(theirs.position_embeddings)
+    blocks = (each.encoder.transformer.attention_blocks for each in (model, whole))
+    for block, other in zip(*blocks):
+        block.query.kernel.assign(other.query.kernel)
+        block.key.kernel.assign(other.key.kernel)
+    _take_rest(model, whole)
+
+
+def _take_rest(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
+    """Takes what both parts need: the projection, which separates them, and word frequencies."""
+    _projection(model).kernel.assign(_projection(whole).kernel)
+    model.masked_lm.output_bias.assign(whole.masked_lm.output_bias)
+
+
+def _projection(model: AlbertPretrainer) -> keras.layers.Dense:
+    projection = model.encoder.embeddings.projection
+    assert projection  # The trials' architecture has E < H.
+    return projection
+
+
+def enlarge_projection(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
+    """Scales the random projection so that its outputs have variance 1, like its inputs."""
+    kernel = _projection(model).kernel
+    kernel.assign(kernel / (np.std(kernel.numpy()) * np.sqrt(whole.config.embedding_size)))
+
+
+PARTS = {"words": take_words, "positions": take_positions, "projection": enlarge_projection}
 
 
 def train(trial: Trial, work: Path) -> Curve:

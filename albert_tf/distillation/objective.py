@@ -6,7 +6,6 @@ A new term is a row of TERMS: how its values are computed, and what it requires 
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.distillation import losses
-from albert_tf.distillation.states import States, watched
+from albert_tf.distillation.states import States, record_states
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import policy_scope
 from albert_tf.layers.basic import build_children, dense_layer
@@ -44,28 +43,21 @@ def _of_outputs(weight: float = 1.0, **compare: Compare) -> Compare:
 
 
 _soft, _binary = losses.divergence, losses.binary_divergence
-# The student's objective -> the comparison of outputs, and the batch's weights of its values.
-# Several outputs are weighted as in the objective's own loss.
-_LOGITS: dict[type, tuple[Compare, str]] = {
-    objectives.ClassificationObjective: (_soft, "example_weights"),
-    objectives.MultiLabelObjective: (
-        lambda *given: tf.reduce_mean(_binary(*given), axis=1),
-        "example_weights",
+# The student's objective -> the comparison of outputs. Its values have the batch's weights of the
+# objective's first loss; several outputs are weighted as in the objective's own loss.
+_LOGITS: dict[type, Compare] = {
+    objectives.ClassificationObjective: _soft,
+    objectives.TokenClassificationObjective: _soft,
+    objectives.MultiLabelObjective: lambda *given: tf.reduce_mean(_binary(*given), axis=1),
+    # A single number has no softmax, and so no temperature.
+    objectives.RegressionObjective: lambda student, teacher, _: losses.mean_square(
+        student, teacher
     ),
-    objectives.RegressionObjective: (  # A single number has no softmax, and so no temperature.
-        lambda student, teacher, _: losses.mean_square(student, teacher),
-        "example_weights",
+    objectives.SpanObjective: _of_outputs(0.5, start_logits=_soft, end_logits=_soft),
+    objectives.SpanObjectiveV2: _of_outputs(
+        0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary
     ),
-    objectives.TokenClassificationObjective: (_soft, "token_weights"),
-    objectives.SpanObjective: (
-        _of_outputs(0.5, start_logits=_soft, end_logits=_soft),
-        "example_weights",
-    ),
-    objectives.SpanObjectiveV2: (
-        _of_outputs(0.5, start_log_probs=_soft, end_log_probs=_soft, answer_logits=_binary),
-        "example_weights",
-    ),
-    objectives.PretrainingObjective: (_of_outputs(masked_lm_logits=_soft), "masked_lm_weights"),
+    objectives.PretrainingObjective: _of_outputs(masked_lm_logits=_soft),
 }
 
 
@@ -171,9 +163,10 @@ class DistillationObjective:
         temperature: float,
     ) -> None:
         """If `teacher` is None, batches contain its stored answers: STORED, float32 [B, C]."""
-        self._own, self._teacher, self._terms = student, teacher, dict(terms)
-        self._temperature, self.student = temperature, student.model
         check_objective(student)
+        self._own: Any = student  # A ModelObjective.
+        self._teacher, self._terms, self._temperature = teacher, dict(terms), temperature
+        self.student = student.model
         self._check_answers()
         self._of_states = {name: each for name in terms if (each := TERMS[name].of_states)}
         for name in self._of_states:
@@ -189,7 +182,7 @@ class DistillationObjective:
         }
         self.losses = {f"weighted_{name}": student.losses[name] for name in self._weights}
         if "logits" in terms:
-            self.losses["distill_logits"] = _LOGITS[type(student)][1]
+            self.losses["distill_logits"] = next(iter(student.losses.values()))
         self.losses |= {f"distill_{name}": "input_mask" for name in self._of_states}
         self.metrics = (*student.metrics, *self.losses)
 
@@ -223,23 +216,14 @@ class DistillationObjective:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Ratios by name; batch: as for the student's objective."""
-        outputs: list[Any] = []
-
-        # The student's objective calls its model once; this wrapper records the outputs.
-        def student(inputs: Batch, **how: Any) -> Any:
-            outputs.append(self.student(inputs, **how))
-            return outputs[0]
-
-        own: Any = copy.copy(self._own)
-        own.model = student
-        with self._watched(self.student) as states:
-            ratios = own.ratios(batch, training, seed)
+        with self._recording(self.student) as states:
+            outputs = self.student(batch, training=training, seed=seed)
+        ratios = self._own.ratios_of(outputs, batch)
         answers, their_states = self._ask_teacher(batch)
         parts = {f"weighted_{name}": (self._weights[name], ratios[name]) for name in self._weights}
         if "logits" in self._terms:
-            compare, key = _LOGITS[type(self._own)]
-            values = compare(outputs[0], answers, self._temperature)
-            ratio = weighted_mean(values, batch[key])
+            values = _LOGITS[type(self._own)](outputs, answers, self._temperature)
+            ratio = weighted_mean(values, batch[self.losses["distill_logits"]])
             parts["distill_logits"] = self._terms["logits"], ratio
         for name, of_states in self._of_states.items():
             mask, project = _flat(batch)["input_mask"], getattr(self.model, "projection", None)
@@ -250,9 +234,9 @@ class DistillationObjective:
             ratios[name] = Ratio(weight * ratio.numerator, ratio.denominator)
         return ratios
 
-    def _watched(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
+    def _recording(self, model: AlbertModel) -> contextlib.AbstractContextManager[Any]:
         encoder: Any = getattr(model, "encoder", model)
-        return watched(encoder) if self._of_states else contextlib.nullcontext()
+        return record_states(encoder) if self._of_states else contextlib.nullcontext()
 
     def _ask_teacher(self, batch: Batch) -> tuple[Any, Any]:
         """The teacher's outputs and states, through which no gradient flows."""
@@ -260,7 +244,7 @@ class DistillationObjective:
             return batch[STORED], None
         # An encoder alone accepts no inputs with choices.
         is_encoder = isinstance(self._teacher, AlbertEncoder)
-        with self._watched(self._teacher) as states:
+        with self._recording(self._teacher) as states:
             outputs = self._teacher(_flat(batch) if is_encoder else batch, training=False)
         # An empty tuple instead of None, which `map_structure` would treat as a tensor.
         return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))

@@ -27,7 +27,7 @@ class States(NamedTuple):
     attended: list[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 
-class _SeenBlock(ReadyBlock):
+class _RecordingBlock(ReadyBlock):
     """A ReadyBlock that records its input if it is the first layer's."""
 
     def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Any) -> tf.Tensor:
@@ -37,10 +37,10 @@ class _SeenBlock(ReadyBlock):
         return super().__call__(x, forward, *positions, seed=seed)
 
 
-class _Watching(Operations):
+class _Recording(Operations):
     """Records the states of one pass; the last layer, too, computes all positions."""
 
-    ready_block = _SeenBlock
+    ready_block = _RecordingBlock
 
     def __init__(self) -> None:
         self.states = States([], [])
@@ -56,16 +56,16 @@ class _Watching(Operations):
         return super().attend(query, key, value, *others)
 
 
-class _WatchingTraining(_Watching, TrainingOperations):
-    """`_Watching` with the fast forms of training."""
+class _RecordingTraining(_Recording, TrainingOperations):
+    """`_Recording` with the fast forms of training."""
 
 
 @contextlib.contextmanager
-def watched(encoder: AlbertEncoder) -> Iterator[States]:
+def record_states(encoder: AlbertEncoder) -> Iterator[States]:
     """A context that records the states of the encoder's single forward pass. The pass recomputes
     nothing and uses the operations of a training step, whose fast forms take a whole batch.
     """
-    encoder.operations = _WatchingTraining() if fast_switch.is_on() else _Watching()
+    encoder.operations = _RecordingTraining() if fast_switch.is_on() else _Recording()
     try:
         yield encoder.operations.states
     finally:

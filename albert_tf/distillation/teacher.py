@@ -9,12 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import formats
-from albert_tf.distillation.objective import (
-    DEFAULT,
-    TERMS,
-    DistillationObjective,
-    check_objective,
-)
+from albert_tf.distillation.objective import DEFAULT, TERMS, DistillationObjective, check_objective
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertEncoder, AlbertModel
 from albert_tf.models.objectives import Objective

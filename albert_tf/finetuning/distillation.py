@@ -12,9 +12,8 @@ from albert_tf.distillation.teacher import Distillation, Learned, Shared, with_t
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import check_meaning
 from albert_tf.finetuning.runs.members import find_runs, find_splits, load_members
-from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.run_files import outputs_path, read_outputs
 from albert_tf.finetuning.runs.series import read_series
-from albert_tf.finetuning.runs.stored_outputs import read_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.texts import ExampleTask, MultiLabelTask

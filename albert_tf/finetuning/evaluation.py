@@ -91,11 +91,7 @@ class ScoreEvaluator:
     """
 
     def __init__(
-        self,
-        task: Task,
-        model: keras.Model,
-        splits: Mapping[str, Features],
-        batch_size: int,
+        self, task: Task, model: keras.Model, splits: Mapping[str, Features], batch_size: int
     ) -> None:
         """The first of `splits` decides which checkpoint is best; `batch_size` is an upper
         bound, over all replicas.

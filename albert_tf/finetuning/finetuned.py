@@ -12,12 +12,13 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator, rows_of_step
 from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
+    Origin,
     best_folder,
     outputs_path,
     predictions_path,
     weights_sha256,
+    write_outputs,
 )
-from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.pairs import PairTask
 from albert_tf.finetuning.tasks.table import TASKS
@@ -108,7 +109,12 @@ def check_meaning(folder: str, task: Task, metadata: Mapping[str, Any]) -> None:
     the classes may not show.
     """
     trained_on = metadata.get("finetuned_on", "")
-    if _is_other_benchmark(trained_on, task):
+    trained = TASKS.get(trained_on)
+    # Classes of two benchmarks may have the same names, as in RTE and QNLI. AX, which has no
+    # training examples, is predicted by models of MNLI; the user's own files, by all models with
+    # the same classes.
+    are_benchmarks = trained and trained.file_reader is None and task.file_reader is None
+    if are_benchmarks and trained_on != task.name and task.train_split:
         raise UserError(
             f"{folder} holds a model for {trained_on}, whose answers do not mean the same as those "
             f"of --task={task.name}. Name the model's own task; for your own texts, use --task=tsv."
@@ -141,24 +147,8 @@ def _check_labels(folder: str, task: Task, trained: bool) -> None:
         raise UserError(f"{folder} holds a model that gives a text {number}. {remedy}.")
 
 
-def _is_other_benchmark(trained_on: str, task: Task) -> bool:
-    """Whether a model was trained on one benchmark and is used for another.
-
-    Classes of two benchmarks may have the same names, as in RTE and QNLI.
-    """
-    # AX, which has no training examples, is predicted by models of MNLI; the user's own files, by
-    # all models with the same classes.
-    known = TASKS.get(trained_on)
-    both = known is not None and known.file_reader is None and task.file_reader is None
-    return both and trained_on != task.name and task.train_split != ""
-
-
 def evaluate(
-    finetuned: FineTuned,
-    data: TaskData,
-    splits: Sequence[str],
-    batch_size: int,
-    output_dir: str,
+    finetuned: FineTuned, data: TaskData, splits: Sequence[str], batch_size: int, output_dir: str
 ) -> dict[str, Scores]:
     """Scores a model on labeled splits, prints the scores, and writes them to scores.json.
 
@@ -203,12 +193,13 @@ def predict(
     """
     task, model = finetuned.task, finetuned.model
     answers = {}
-    checkpoint = _checkpoint(finetuned.folder)
+    is_last = os.path.basename(finetuned.folder.rstrip("/")) == LAST_MODEL
+    checkpoint = "last" if is_last else "best"
     # By this hash an ensemble identifies the model that has answered.
     weights = weights_sha256(formats.recognize(finetuned.folder))
     # The last model's answers must not replace those of the best one.
     best, own = map(os.path.realpath, (best_folder(output_dir), finetuned.folder))
-    has_better = checkpoint == "last" and best != own
+    has_better = is_last and best != own
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=False)
         # An ensemble may later be scored on the stored outputs of a dev split.
@@ -229,8 +220,3 @@ def predict(
 def _read_all(task: Task, data: TaskData, splits: Sequence[str]) -> dict[str, Split]:
     """The examples of the splits, all read before the first is answered."""
     return {split: read_split(task, data, split) for split in splits}
-
-
-def _checkpoint(folder: str) -> str:
-    """The checkpoint, best or last, of a model folder: runs/mrpc/last_model -> last."""
-    return "last" if os.path.basename(folder.rstrip("/")) == LAST_MODEL else "best"

@@ -12,7 +12,6 @@ from typing import Any
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.runs import stored_outputs
 from albert_tf.finetuning.runs.results import (
     TABLE_FILE,
     Result,
@@ -22,10 +21,12 @@ from albert_tf.finetuning.runs.results import (
 )
 from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
+    Origin,
     best_folder,
     outputs_path,
     predictions_path,
     weights_sha256,
+    write_outputs,
 )
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.table import TASKS
@@ -64,10 +65,8 @@ def conclude(
     def store_outputs(checkpoint: str, folder: str) -> None:
         for split, outputs in evaluator.outputs.items():
             digest = splits[split].sha256()
-            about = stored_outputs.Origin(task.name, labels, digest, hash_of(folder))
-            stored_outputs.write_outputs(
-                outputs_path(output_dir, split, checkpoint), outputs, about
-            )
+            origin = Origin(task.name, labels, digest, hash_of(folder))
+            write_outputs(outputs_path(output_dir, split, checkpoint), outputs, origin)
 
     if writes:
         store_outputs("last", last)  # Before other weights are loaded.
@@ -98,14 +97,14 @@ def conclude(
             task.write(path, features, labels, evaluator.predictions[split])
         write_results(output_dir, results)
         print(results_table(results), end="")
-        remarks = fallen_back(task, evaluator.features, last_predictions, labels, results)
-        for sentence in (*remarks, *overtaken(results)):
+        remarks = remarks_on_forgetting(task, evaluator.features, last_predictions, labels, results)
+        for sentence in (*remarks, *remarks_on_rescoring(results)):
             print(sentence)
         print(f"Results: {os.path.join(output_dir, TABLE_FILE)}")
     return results
 
 
-def fallen_back(
+def remarks_on_forgetting(
     task: Task,
     features: Mapping[str, Features],
     last_predictions: Mapping[str, Predictions],
@@ -123,7 +122,7 @@ def fallen_back(
     ]
 
 
-def overtaken(results: Sequence[Result]) -> list[str]:
+def remarks_on_rescoring(results: Sequence[Result]) -> list[str]:
     """Sentences about a last model that, scored again, is better than the one that was best in
     training, as may happen in another precision or on another processor.
     """

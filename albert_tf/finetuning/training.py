@@ -63,10 +63,7 @@ class FineTuningSettings(Settings):
         None, "Number of updates, instead of --num_train_epochs.", at_least=1, expert=True
     )
     warmup_proportion: float = setting(
-        0.1,
-        "Share of the updates during which the learning rate rises.",
-        at_most=1,
-        expert=True,
+        0.1, "Share of the updates during which the learning rate rises.", at_most=1, expert=True
     )
     num_warmup_steps: int | None = setting(
         None, "Number of warm-up updates; overrides --warmup_proportion.", expert=True
@@ -182,7 +179,9 @@ def finetune(
     evaluator = ScoreEvaluator(task, trained, dev, run.eval_batch_size)
     flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
     hashes = {task.train_split: training.sha256}
-    origin = {"seed": settings.seed, "preset": preset, "init_sha256": _weights_hash(start)}
+    given = start.init_checkpoint
+    init_sha256 = weights_sha256(locate(given)) if given else None
+    origin = {"seed": settings.seed, "preset": preset, "init_sha256": init_sha256}
     results: list[Result] = []
 
     def score_and_write() -> None:
@@ -391,10 +390,3 @@ def _preset_of(start: InitialModel) -> str | None:
             return name
     # A model that was already fine-tuned, on another task, stores what it started from.
     return locate(start.init_checkpoint).metadata().get("preset")
-
-
-def _weights_hash(start: InitialModel) -> str | None:
-    """Hash of the file of the initial weights; None: they are random."""
-    if not start.init_checkpoint:
-        return None
-    return weights_sha256(locate(start.init_checkpoint))

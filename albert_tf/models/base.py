@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +27,9 @@ class AlbertModel(keras.Model):
     # The class's name in model.json, which tells checkpoints the heads; "" for a class that is
     # never saved to a model folder.
     saved_as: str = ""
+    # Constructor arguments that are stored as attributes, and that `get_config` adds to those of
+    # every model.
+    settings: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -82,14 +85,14 @@ class AlbertModel(keras.Model):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `compile`, which here also creates the optimizer's variables."""
-        require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
+        require_keras_2(args[0] if args else kwargs.get("optimizer"))
         # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
         # replaces it by a new optimizer; the moments are copied over below.
         restored = self.optimizer
         if kwargs.get("from_serialized"):
             # Keras passes this when it loads a SavedModel of a compiled model. By then it has made
             # all parts of a trainable model trainable, even those that were frozen.
-            self._freeze(self._frozen_when_made)
+            self._freeze()
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
@@ -124,22 +127,23 @@ class AlbertModel(keras.Model):
             "dtype": self.dtype_policy.name,
             "trainable": self.trainable,
             "frozen": frozen if self.trainable else [],
+            **{name: getattr(self, name) for name in self.settings},
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertModel:
         """A model with random weights from what `get_config` returned."""
         arguments = dict(config)
-        frozen = arguments.pop("frozen", [])
+        frozen = frozenset(arguments.pop("frozen", []))
         model = cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
-        model._frozen_when_made = frozenset(frozen)
-        model._freeze(model._frozen_when_made)
+        model._frozen_when_made = frozen
+        model._freeze()
         return model
 
-    def _freeze(self, names: Collection[str]) -> None:
-        """Makes parts of these names not trainable."""
+    def _freeze(self) -> None:
+        """Makes the parts not trainable that were not when the model was made."""
         for name, part in _parts(self):
-            if name in names:
+            if name in self._frozen_when_made:
                 part.trainable = False
 
     @classmethod

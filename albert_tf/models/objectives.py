@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import tensorflow as tf
 
@@ -79,12 +79,32 @@ def _loss_and_accuracy(
     }
 
 
-class PretrainingObjective:
-    """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
+class ModelObjective:
+    """An objective whose ratios follow from the outputs of one call of its model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; the class says what the batch has."""
+        return self.ratios_of(self.model(batch, training=training, seed=seed), batch)
+
+    def ratios_of(self, outputs: Any, batch: Batch) -> dict[str, Ratio]:
+        """Ratios by name, of the model's outputs for a batch."""
+        raise NotImplementedError
+
+
+class PretrainingObjective(ModelObjective):
+    """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference.
+
+    Batch: see data_pipeline.pretraining.dataset.pretraining_dataset.
+    """
 
     def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
         """sentence_objective: a key of SENTENCE_OUTPUTS."""
-        self.model = model
+        super().__init__(model)
         self._objective = SENTENCE_OUTPUTS[sentence_objective]
         self.losses = {"masked_lm_loss": "masked_lm_weights"}
         if self._objective:
@@ -98,13 +118,7 @@ class PretrainingObjective:
         names = [name for name in objectives if name]
         return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
 
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
-        return self._ratios_of(self.model(batch, training=training, seed=seed), batch)
-
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, pairs = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
         # Weights are 0 at unused predictions of a text with fewer than P masked tokens, and for
         # examples that only fill up the last batch of an evaluation.
@@ -125,14 +139,12 @@ class RecurringSpansObjective(PretrainingObjective):
     # per question. So an answer competes with all tokens except the other answers, and the model
     # learns which spans fit any of the [MASK]s. For one answer this is SpanObjective's loss.
 
-    model: AlbertSpanPretrainer
-
     def __init__(self, model: AlbertSpanPretrainer, sentence_objective: str = "sop") -> None:
         super().__init__(model, sentence_objective)
         self.losses["span_loss"] = "span_weights"
         self.metrics += ("span_loss", "start_accuracy", "end_accuracy")
 
-    def _ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         weights = batch["span_weights"]  # [B, Q]
         losses, found = {}, {}
         for name in ("start", "end"):
@@ -145,23 +157,24 @@ class RecurringSpansObjective(PretrainingObjective):
             losses[name] = tf.nn.softplus(log_sum - own)
             found[name] = own > tf.reduce_max(others, axis=1, keepdims=True)
         return {
-            **super()._ratios_of(outputs, batch),
+            **super().ratios_of(outputs, batch),
             "span_loss": weighted_mean(0.5 * (losses["start"] + losses["end"]), weights),
             "start_accuracy": weighted_mean(found["start"], weights),
             "end_accuracy": weighted_mean(found["end"], weights),
         }
 
 
-class ReplacedTokensObjective:
+class ReplacedTokensObjective(ModelObjective):
     """Masked language modeling of the generator, detection of replaced tokens, sentence order.
 
     Detection metrics are means over real tokens; precision and recall are those of the class "this
     token was replaced". `weighted_detection_loss`, `detection_weight` times the loss, is minimized.
+    Batch: see ReplacedTokenPretrainer, and `example_weights`.
     """
 
     def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
         """sentence_objective: a key of SENTENCE_OUTPUTS."""
-        self.model = model
+        super().__init__(model)
         self._objective = SENTENCE_OUTPUTS[sentence_objective] if model.detector_order else None
         self.losses = {
             "masked_lm_loss": "masked_lm_weights",
@@ -174,11 +187,7 @@ class ReplacedTokensObjective:
             names += [f"{self._objective}_loss", f"{self._objective}_accuracy"]
         self.metrics = tuple(names)
 
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: see ReplacedTokenPretrainer, and `example_weights`."""
-        outputs = self.model(batch, training=training, seed=seed)
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
         logits, pairs = outputs["replaced_logits"], outputs["sentence_order_logits"]
         real = tf.cast(batch["input_mask"], tf.float32)  # [B, S]
@@ -203,71 +212,22 @@ class ReplacedTokensObjective:
         return ratios
 
 
-class ClassificationObjective:
-    """Cross-entropy of one label out of C, for a text or a choice of texts."""
+class ClassificationObjective(ModelObjective):
+    """Cross-entropy of one label out of C, for a text or a choice of texts; batch: inputs,
+    `label_ids` int32 [B] and `example_weights` float32 [B].
+    """
 
+    model: AlbertClassifier | AlbertMultipleChoice | AlbertTokenClassifier
     labels = "label_ids"
     losses: ClassVar = {"cross_entropy": "example_weights"}
     metrics = ("cross_entropy", "accuracy")
 
-    def __init__(
-        self, model: AlbertClassifier | AlbertMultipleChoice | AlbertTokenClassifier
-    ) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
-        logits = self.model(batch, training=training, seed=seed)
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
         labels, weights = batch[self.labels], batch[self.losses["cross_entropy"]]
         return {
-            "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
-            "accuracy": weighted_mean(correct(logits, labels), weights),
+            "cross_entropy": weighted_mean(cross_entropy(outputs, labels), weights),
+            "accuracy": weighted_mean(correct(outputs, labels), weights),
         }
-
-
-class MultiLabelObjective:
-    """Mean binary cross-entropy over C labels, of which a text has any number."""
-
-    losses: ClassVar = {"binary_cross_entropy": "example_weights"}
-    metrics = ("binary_cross_entropy", "label_accuracy")
-
-    def __init__(self, model: AlbertClassifier) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: inputs, `label_matrix` int32 [B, C] of 0 and 1, `example_weights`
-        float32 [B].
-        """
-        logits = self.model(batch, training=training, seed=seed)
-        labels, weights = batch["label_matrix"], batch["example_weights"]
-        loss = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), logits)
-        right = tf.cast(tf.equal(logits > 0, labels > 0), tf.float32)
-        return {
-            "binary_cross_entropy": weighted_mean(tf.reduce_mean(loss, axis=1), weights),
-            "label_accuracy": weighted_mean(tf.reduce_mean(right, axis=1), weights),
-        }
-
-
-class RegressionObjective:
-    """Squared error of a number, on its own scale as in the reference (STS-B)."""
-
-    losses: ClassVar = {"squared_error": "example_weights"}
-    metrics = ("squared_error",)
-
-    def __init__(self, model: AlbertClassifier) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: inputs, `label_values` and `example_weights` float32 [B]."""
-        values = self.model(batch, training=training, seed=seed)[:, 0]
-        error = tf.square(values - batch["label_values"])
-        return {"squared_error": weighted_mean(error, batch["example_weights"])}
 
 
 class TokenClassificationObjective(ClassificationObjective):
@@ -279,46 +239,66 @@ class TokenClassificationObjective(ClassificationObjective):
     losses: ClassVar = {"cross_entropy": "token_weights"}
 
 
-class SpanObjective:
-    """Mean of the cross-entropies of start and end."""
+class MultiLabelObjective(ModelObjective):
+    """Mean binary cross-entropy over C labels, of which a text has any number; batch: inputs,
+    `label_matrix` int32 [B, C] of 0 and 1, and `example_weights` float32 [B].
+    """
 
+    model: AlbertClassifier
+    losses: ClassVar = {"binary_cross_entropy": "example_weights"}
+    metrics = ("binary_cross_entropy", "label_accuracy")
+
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+        labels, weights = batch["label_matrix"], batch["example_weights"]
+        loss = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), outputs)
+        right = tf.cast(tf.equal(outputs > 0, labels > 0), tf.float32)
+        return {
+            "binary_cross_entropy": weighted_mean(tf.reduce_mean(loss, axis=1), weights),
+            "label_accuracy": weighted_mean(tf.reduce_mean(right, axis=1), weights),
+        }
+
+
+class RegressionObjective(ModelObjective):
+    """Squared error of a number, on its own scale as in the reference (STS-B); batch: inputs,
+    `label_values` and `example_weights` float32 [B].
+    """
+
+    model: AlbertClassifier
+    losses: ClassVar = {"squared_error": "example_weights"}
+    metrics = ("squared_error",)
+
+    def ratios_of(self, outputs: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+        error = tf.square(outputs[:, 0] - batch["label_values"])
+        return {"squared_error": weighted_mean(error, batch["example_weights"])}
+
+
+class SpanObjective(ModelObjective):
+    """Mean of the cross-entropies of start and end; batch: inputs, `start_positions` and
+    `end_positions` int32 [B], and `example_weights` float32 [B].
+    """
+
+    model: AlbertSpanLabeler
     losses: ClassVar = {"span_loss": "example_weights"}
     metrics = ("span_loss", "start_accuracy", "end_accuracy")
 
-    def __init__(self, model: AlbertSpanLabeler) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: inputs, `start_positions`, `end_positions` int32 [B],
-        `example_weights` float32 [B].
-        """
-        outputs = self.model(batch, training=training, seed=seed)
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         return _span_ratios(outputs["start_logits"], outputs["end_logits"], batch)
 
 
-class SpanObjectiveV2:
+class SpanObjectiveV2(ModelObjective):
     """Mean of the cross-entropies of start, and of end given the gold start; plus half the
-    cross-entropy of "no answer".
+    cross-entropy of "no answer". Batch: as for SpanObjective, and `impossible_positions` int32
+    [B, S] and `is_impossible` int32 [B].
     """
 
     # A question without an answer has its start and end at [CLS], so the span loss treats it like
     # any other.
 
+    model: AlbertSpanLabelerV2
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
 
-    def __init__(self, model: AlbertSpanLabelerV2) -> None:
-        self.model = model
-
-    def ratios(
-        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
-    ) -> dict[str, Ratio]:
-        """Ratios by name; batch: as for SpanObjective, and `impossible_positions` int32 [B, S] and
-        `is_impossible` int32 [B].
-        """
-        outputs = self.model(batch, training=training, seed=seed)
+    def ratios_of(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Ratio]:
         logits, is_impossible = outputs["answer_logits"], batch["is_impossible"]
         answer = tf.nn.sigmoid_cross_entropy_with_logits(
             labels=tf.cast(is_impossible, tf.float32), logits=logits

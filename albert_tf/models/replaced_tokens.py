@@ -127,6 +127,8 @@ class ReplacedTokenPretrainer(AlbertModel):
       generator: AlbertPretrainer, whose pooler and sentence-order head are not trained.
     """
 
+    settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
+
     def __init__(
         self,
         config: AlbertConfig | dict[str, Any],
@@ -184,7 +186,3 @@ class ReplacedTokenPretrainer(AlbertModel):
             "sentence_order_logits": detected["sentence_order_logits"],
             "is_replaced": corrupted != original,
         }
-
-    def get_config(self) -> dict[str, Any]:
-        names = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -20,9 +20,6 @@ class TaskModel(AlbertModel):
     """An encoder with heads."""
 
     default_name: str  # The name of the Keras model by default.
-    # Constructor arguments that are stored as attributes, and that `get_config` adds to those of
-    # every model.
-    settings: tuple[str, ...] = ()
 
     def __init__(self, config: AlbertConfig, name: str | None = None, **kwargs: Any) -> None:
         super().__init__(config, name=name or self.default_name, **kwargs)
@@ -41,9 +38,6 @@ class TaskModel(AlbertModel):
         with tf.name_scope(f"{name}/"):  # Absolute, as in checkpoints.
             head.build((*leading_axes, self.config.hidden_size))
         return head
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
 
     def pooled_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
         """float [B, H]; the last layer computes only position 0."""

@@ -71,7 +71,7 @@ class Stepper:
             other for one update (gradient accumulation): less memory, more time.
           jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
-        require_keras_2(optimizer, "optimizer")
+        require_keras_2(optimizer)
         self.objective = objective
         self.strategy = strategy
         self.optimizer: Any = optimizer

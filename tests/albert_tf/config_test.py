@@ -40,10 +40,7 @@ def test_a_published_file_is_read_and_written(tmp_path):
         ),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"parameter_sharing": "some"}, "parameter_sharing 'some' is not one of"),
-        (
-            {"parameter_sharing": "none", "num_hidden_groups": 2},
-            "requires parameter_sharing='all'",
-        ),
+        ({"parameter_sharing": "none", "num_hidden_groups": 2}, "requires parameter_sharing='all'"),
         ({"num_hidden_groups": 13}, "num_hidden_groups 13 is more than num_hidden_layers 12"),
         ({"vocab_size": True}, "vocab_size must be a positive integer, not True"),
         ({"recompute": 1}, "recompute must be true or false, not 1"),

@@ -61,4 +61,4 @@ def test_an_object_of_keras_3_is_refused(tiny_config):
 def test_objects_of_this_keras_are_taken():
     legacy = keras.optimizers.legacy.Adam()
     for thing in (keras.optimizers.Adam(), legacy, keras.layers.Dense(1), "adam", None):
-        keras_compat.require_keras_2(thing, "optimizer")
+        keras_compat.require_keras_2(thing)

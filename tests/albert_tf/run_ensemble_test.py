@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.runs.stored_outputs import read_outputs, write_outputs
-from albert_tf.finetuning.tasks.averaging import mean_probabilities
+from albert_tf.finetuning.runs.run_files import read_outputs, write_outputs
+from albert_tf.finetuning.tasks.averaging import average_classes
 from albert_tf.finetuning.tasks.table import TASKS
 from tests.finetuning_files import (
     ASKED,
@@ -128,9 +128,9 @@ def _all_members(call, files, series, tmp_path) -> None:
     paths = sorted(series.glob("seed-*/outputs/dev.*.npz"))
     models = {read_outputs(str(path))[1].model_sha256: path for path in paths}
     assert shown.count("counted once") == 4 - len(models)
-    logits = np.stack([read_outputs(str(path))[0]["logits"] for path in models.values()])
-    chosen = mean_probabilities(logits).argmax(axis=1)
-    accuracy = np.mean(chosen == np.arange(12) % 2)
+    kept = [read_outputs(str(path))[0] for path in models.values()]
+    chosen = average_classes(kept, "probabilities").values
+    accuracy = np.mean(np.array(chosen) == np.arange(12) % 2)
 
     content = json.loads((output / "ensemble.json").read_text())
     (result,) = content["results"]

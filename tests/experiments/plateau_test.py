@@ -14,8 +14,7 @@ from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from experiments import plateau
-from experiments.plateau import Stage, Trial
-from experiments.plateau_starts import PARTS, write_parts
+from experiments.plateau import PARTS, Stage, Trial, write_parts
 from tests.conformance_cases import BASE
 
 CONFIG = BASE.replace(embedding_size=16, hidden_size=32, num_hidden_layers=4)

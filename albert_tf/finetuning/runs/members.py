@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.runs.attempts import is_put_aside
-from albert_tf.finetuning.runs.run_files import best_folder, outputs_path
+from albert_tf.finetuning.runs.run_files import Origin, best_folder, outputs_path, read_outputs
 from albert_tf.finetuning.runs.series import run_folders
-from albert_tf.finetuning.runs.stored_outputs import Origin, read_outputs
 from albert_tf.finetuning.tasks.base import StoredOutputs, Task, TaskData
 from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
@@ -212,20 +211,16 @@ def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
 
 
 def read_answered(
-    task: Task,
-    data: TaskData,
-    runs: Sequence[str],
-    hashes: Mapping[str, str],
+    task: Task, data: TaskData, runs: Sequence[str], hashes: Mapping[str, str]
 ) -> tuple[FineTuned, dict[str, Answered]]:
     """The first run's model without its weights, and the splits that were answered.
 
     `hashes`: split -> hash of the examples that were answered.
     """
     # The first run stands for all: their classes are known to be equal. No weights are read.
-    model = load_finetuned(best_folder(runs[0]), task, None)
-    others = [load_finetuned(best_folder(run), task, None) for run in runs[1:]]
+    models = [load_finetuned(best_folder(run), task, None) for run in runs]
     if not task.rows_are_examples:
-        _check_rows([model, *others])
+        _check_rows(models)
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
@@ -239,9 +234,9 @@ def read_answered(
         # Splits to predict count as unlabeled, even if their file has right answers: neither
         # members nor a threshold are chosen on them.
         is_scored = split not in (*task.test_splits, _PREDICT)
-        features = model.features(examples, has_targets=is_scored)
+        features = models[0].features(examples, has_targets=is_scored)
         splits[split] = Answered(examples, features, is_scored)
-    return model, splits
+    return models[0], splits
 
 
 def _check_rows(models: Sequence[FineTuned]) -> None:
@@ -250,8 +245,14 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
     Shapes of outputs may not show it: the same number of windows may begin elsewhere, and
     version 1.1 of SQuAD stores only spans.
     """
-    first, *others = map(_of_rows, models)
-    for model, found in zip(models[1:], others):
+    first: dict[str, Any] = {}
+    for model in models:
+        found = {
+            **dataclasses.asdict(model.lengths),
+            "vocab_fingerprint": model.tokenizer.fingerprint,
+            **dataclasses.asdict(model.tokenizer.settings),
+        }
+        first = first or found
         for name, value in found.items():
             if value != first[name]:
                 raise UserError(
@@ -259,12 +260,3 @@ def _check_rows(models: Sequence[FineTuned]) -> None:
                     "they split texts into different rows, whose answers cannot be averaged. Name "
                     "runs with the same lengths and vocabulary."
                 )
-
-
-def _of_rows(model: FineTuned) -> dict[str, Any]:
-    """Settings that the rows of a run depend on, by name."""
-    return {
-        **dataclasses.asdict(model.lengths),
-        "vocab_fingerprint": model.tokenizer.fingerprint,
-        **dataclasses.asdict(model.tokenizer.settings),
-    }

@@ -109,16 +109,20 @@ def results_table(results: Sequence[Result]) -> str:
     that decided which checkpoint is best is in bold.
     """
     rows: list[list[str]] = []
-    publications: list[str] = []
     notes: list[str] = []
+    numbers: dict[str, int] = {}  # Publication -> number of the note below the table.
     for result in results:
         notes += [f"{result.task}, {result.split}: {note}" for note in result.notes]
-        for name in result.best.metrics:
-            published = _published(result, name)
-            if published and published.publication not in publications:
-                publications.append(published.publication)
-            rows.append(_row(result, name, published, publications))
-    notes += [f"[{number}] {where}" for number, where in enumerate(publications, 1)]
+        for name, best in result.best.metrics.items():
+            scores = (best, result.last.metrics.get(name))
+            compared = "-"
+            if published := _published(result, name):
+                number = numbers.setdefault(published.publication, len(numbers) + 1)
+                compared = f"{published.percent:.1f} [{number}]"
+            shown = [shown_score(result.task, name, score) for score in scores]
+            bold = f"**{name}**" if name == result.key else name
+            rows.append([result.task, result.split, bold, *shown, compared])
+    notes += [f"[{number}] {where}" for where, number in numbers.items()]
     table = markdown_table("lllrrr", _COLUMNS, rows)
     return (
         "\n".join([*table, "", *(f"- {line}" for line in [*map(_steps, results), *notes])]) + "\n"
@@ -150,22 +154,6 @@ def _published(result: Result, metric: str) -> PublishedScore | None:
     if not result.split.startswith("dev") or result.split == "dev_mismatched":
         return None
     return published_score(result.preset, result.task, metric)
-
-
-def _row(
-    result: Result, metric: str, published: PublishedScore | None, publications: Sequence[str]
-) -> list[str]:
-    """The cells of a score; a published one refers to the note below the table by its number."""
-    compared = "-"
-    if published:
-        number = publications.index(published.publication) + 1
-        compared = f"{published.percent:.1f} [{number}]"
-    name = f"**{metric}**" if metric == result.key else metric
-    values = [
-        shown_score(result.task, metric, scored.metrics.get(metric))
-        for scored in (result.best, result.last)
-    ]
-    return [result.task, result.split, name, *values, compared]
 
 
 def shown_score(task: str, metric: str, value: float | None) -> str:

@@ -1,6 +1,5 @@
-"""Averages over the members of an ensemble, for classes: three that may answer differently.
-
-logits float [M, N, C] of M members -> scores float [N, C], by which the class of a row is chosen
+"""Averages over the models of an ensemble, for classes and labels; `stored` has the logits of each,
+float [N, C].
 """
 
 from __future__ import annotations
@@ -12,29 +11,7 @@ import scipy.special
 
 from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs
 
-
-def mean_probabilities(logits: np.ndarray) -> np.ndarray:
-    """The mean of the members' probabilities, as the paper averages "predictions"."""
-    return scipy.special.softmax(logits, axis=-1).mean(axis=0)
-
-
-def probabilities_of_mean_logits(logits: np.ndarray) -> np.ndarray:
-    """The probabilities of the mean logits: members that are very sure count for more."""
-    return scipy.special.softmax(logits.mean(axis=0), axis=-1)
-
-
-def vote_shares(logits: np.ndarray) -> np.ndarray:
-    """The classes' shares of the members' votes."""
-    # Of equal classes, argmax takes the lowest, here and when it is applied to these shares.
-    return np.eye(logits.shape[-1])[logits.argmax(axis=-1)].mean(axis=0)
-
-
-# The values of --average.
-AVERAGES = {
-    "probabilities": mean_probabilities,
-    "logits": probabilities_of_mean_logits,
-    "votes": vote_shares,
-}
+AVERAGES = ("probabilities", "logits", "votes")  # The values of --average; the first: by default.
 
 
 def average_labels(
@@ -55,7 +32,16 @@ def average_labels(
 
 
 def average_classes(stored: Sequence[StoredOutputs], average: str | None) -> Predictions:
-    """The likeliest of C classes for each of N rows, by an average of the models' logits."""
+    """The likeliest of C classes for each of N rows, by one of AVERAGES over the models: the mean
+    of their probabilities, as the paper averages "predictions"; the probabilities of their mean
+    logits, where models that are very sure count for more; the classes' shares of their votes.
+    """
     logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
-    probabilities = AVERAGES[average or next(iter(AVERAGES))](logits)
+    if average == "logits":
+        probabilities = scipy.special.softmax(logits.mean(axis=0), axis=-1)
+    elif average == "votes":
+        # Of equal classes, argmax takes the lowest, here and when it is applied to these shares.
+        probabilities = np.eye(logits.shape[-1])[logits.argmax(axis=-1)].mean(axis=0)
+    else:
+        probabilities = scipy.special.softmax(logits, axis=-1).mean(axis=0)
     return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)

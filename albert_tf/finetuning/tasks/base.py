@@ -219,11 +219,7 @@ class Task(abc.ABC, Generic[Source]):
 
     @abc.abstractmethod
     def write(
-        self,
-        path: str,
-        features: Features[Source],
-        labels: Sequence[str],
-        predictions: Predictions,
+        self, path: str, features: Features[Source], labels: Sequence[str], predictions: Predictions
     ) -> list[str]:
         """Writes answers to files and returns their paths; `path` is without their endings."""
 

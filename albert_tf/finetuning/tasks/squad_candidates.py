@@ -60,12 +60,11 @@ def candidates_from_logits(
     windows: Windows,
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    settings: AnswerSettings | None = None,
+    settings: AnswerSettings = AnswerSettings(),
 ) -> Candidates:
     """The candidates of version 1.1, start and end logits float [F, S]: the likeliest starts with
     the likeliest ends, at most n_best_size ** 2 spans a window.
     """
-    settings = settings or AnswerSettings()
     shape = len(windows), windows.settings.max_seq_length
     check_outputs(windows, (shape, start_logits), (shape, end_logits))
     parts = []
@@ -84,9 +83,7 @@ def candidates_from_logits(
 
 
 def candidates_from_beams(
-    windows: Windows,
-    outputs: Mapping[str, np.ndarray],
-    settings: AnswerSettings | None = None,
+    windows: Windows, outputs: Mapping[str, np.ndarray], settings: AnswerSettings = AnswerSettings()
 ) -> Candidates:
     """The candidates of version 2.0: the starts of the beam, each with its own ends.
 
@@ -94,7 +91,6 @@ def candidates_from_beams(
     `end_top_log_probs`, `end_top_index` [F, I * J], end j of start i at i * J + j. n_best_size is
     not used.
     """
-    settings = settings or AnswerSettings()
     names = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
     starts, start_scores, ends, end_scores = (np.asarray(outputs[name]) for name in names)
     count, size = len(windows), starts.shape[-1]

@@ -33,7 +33,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
     model_class = AlbertTokenClassifier
     example_type = TaggedExample
     objective = objectives.TokenClassificationObjective
-    averages = tuple(AVERAGES)
+    averages = AVERAGES
     rows_are_examples = False  # The number of words that fit into a row depends on its length.
 
     def find_labels(self, examples: Split) -> Sequence[str]:

@@ -44,7 +44,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict, kw_only=True)
 
     objective: ClassVar[type] = objectives.ClassificationObjective
-    averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
+    averages: ClassVar[tuple[str, ...]] = AVERAGES
 
     @property
     def data_settings(self) -> Mapping[str, str | bool | float | None]:

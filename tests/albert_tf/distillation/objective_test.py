@@ -166,7 +166,7 @@ def test_labels_are_no_term_of_pretraining():
 
 
 def test_nothing_is_left_behind():
-    """After a watched pass the model computes as before, and no gradient reaches the teacher."""
+    """After a recorded pass the model computes as before, and no gradient reaches the teacher."""
     objective, teacher = student(), AlbertClassifier(BASE, CLASSES)
     batch = make_batch()
     before = objective.model(batch)

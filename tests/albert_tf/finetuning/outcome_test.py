@@ -11,7 +11,7 @@ from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from data_pipeline.finetuning.examples import Split
 
 
-def test_a_last_model_that_has_fallen_back():
+def test_a_last_model_that_has_lost_what_it_had_learned():
     """Said where the best one tells examples apart, and only there."""
     task = types.SimpleNamespace(remarks=lambda features, predictions, labels: predictions)
     results = [
@@ -19,7 +19,7 @@ def test_a_last_model_that_has_fallen_back():
         for split, notes in (("dev", ()), ("other", ("All are 1.",)), ("sound", ()))
     ]
     last = {"dev": ["All are 0."], "other": ["All are 1."], "sound": []}
-    (sentence,) = outcome.fallen_back(task, dict.fromkeys(last), last, (), results)
+    (sentence,) = outcome.remarks_on_forgetting(task, dict.fromkeys(last), last, (), results)
     assert sentence.startswith("The last model lost what it had") and "dev: All are 0." in sentence
 
 
@@ -30,7 +30,7 @@ def test_a_last_model_that_is_better_when_scored_again():
         scored = (types.SimpleNamespace(metrics={"f1": score}) for score in (best, last))
         names = {"split": split, "best_on": "dev", "key": "f1"}
         found = types.SimpleNamespace(**names, **dict(zip(("best", "last"), scored)))
-        return outcome.overtaken([found])
+        return outcome.remarks_on_rescoring([found])
 
     (sentence,) = said("dev", 0.5, 0.75)
     assert "the last model has f1 0.7500, and the best one 0.5000" in sentence

@@ -15,8 +15,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning import TaskData
 from albert_tf.finetuning.finetuned import load_finetuned, predict
 from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
-from albert_tf.finetuning.runs.run_files import outputs_path
-from albert_tf.finetuning.runs.stored_outputs import read_outputs
+from albert_tf.finetuning.runs.run_files import outputs_path, read_outputs
 from albert_tf.finetuning.tasks.table import TASKS, Pairs, own_pairs
 from albert_tf.training.devices import Devices
 from data_pipeline import read_dataset

@@ -9,9 +9,8 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs import members
 from albert_tf.finetuning.runs.members import find_folders, find_runs, find_splits, load_members
-from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.run_files import Origin, outputs_path, write_outputs
 from albert_tf.finetuning.runs.series import RunScore, Series
-from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.tasks.texts import ClassificationTask

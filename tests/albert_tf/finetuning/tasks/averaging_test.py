@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.tasks.averaging import vote_shares
 from albert_tf.finetuning.tasks.table import TASKS
 
 GOLDEN = Path(__file__).parents[3] / "goldens" / "finetuning" / "metrics" / "ensemble.npz"
@@ -43,9 +42,10 @@ def test_votes():
     found = TASKS["mnli"].averaging("votes").answer(None, members)
     assert found.values == [1]
     np.testing.assert_allclose(found.probabilities, [[1 / 3, 2 / 3, 0]])
-    one_each = np.eye(3)[[2, 1, 1, 2]][:, None]  # Two votes for 1, two for 2.
-    np.testing.assert_array_equal(vote_shares(one_each), [[0, 0.5, 0.5]])
-    assert vote_shares(one_each).argmax(axis=-1) == [1]
+    members = [{"logits": np.eye(3)[[row]]} for row in (2, 1, 1, 2)]  # Two votes for 1, two for 2.
+    found = TASKS["mnli"].averaging("votes").answer(None, members)
+    np.testing.assert_array_equal(found.probabilities, [[0, 0.5, 0.5]])
+    assert found.values == [1]
 
 
 def test_values_are_averaged():
