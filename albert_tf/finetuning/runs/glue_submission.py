@@ -74,7 +74,12 @@ def submission_rows(name: str, predictions: Sequence[str | float]) -> list[str]:
     labels, cells = FILES[name].labels, []
     for index, prediction in enumerate(predictions):
         if labels is None:
-            value = float(prediction)
+            try:
+                value = float(prediction)
+            except ValueError:
+                raise UserError(
+                    f"{name}: prediction {index} should be a number; received {prediction!r}."
+                ) from None
             if not math.isfinite(value):
                 raise UserError(
                     f"{name}: prediction {index} should be a number; received {value}. The model "

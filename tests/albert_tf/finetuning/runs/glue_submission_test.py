@@ -90,7 +90,7 @@ def test_wrong_predictions_write_nothing(tmp_path):
             write_submission(str(tmp_path / "glue.zip"), {**PREDICTIONS, **changes})
 
     refused({"RTE.tsv": ["0", "1", "0"]}, "RTE.tsv: prediction 0 should be one of entailment, not_")
-    for value in (math.nan, math.inf, -math.inf):
+    for value in (math.nan, math.inf, -math.inf, "high"):
         refused({"STS-B.tsv": [1.0, value, 1.0]}, "STS-B.tsv: prediction 1 should be a number")
     refused({"CoLA.tsv": ["0", "1"]}, "CoLA.tsv should have 3 predictions.*received 2")
     assert not list(tmp_path.iterdir())
