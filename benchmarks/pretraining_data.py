@@ -138,14 +138,8 @@ def scaling(text: Path) -> list[dict[str, object]]:
     seconds: dict[str, list[float]] = {}
     for _ in range(FLAGS.scaling_rounds):
         for name, (processes, at_once) in cases.items():
-            options = (
-                "ours",
-                text,
-                FLAGS.vocab_file,
-                "masking=static",
-                f"num_processes={processes}",
-            )
-            result = run(sys.executable, *options, at_once=at_once)
+            options = ("masking=static", f"num_processes={processes}")
+            result = run(sys.executable, "ours", text, FLAGS.vocab_file, *options, at_once=at_once)
             seconds.setdefault(name, []).append(result["seconds"] / at_once)
     medians = {name: statistics.median(found) for name, found in seconds.items()}
     megabytes = text.stat().st_size / 1e6
@@ -170,12 +164,8 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment_variables())
         rows = []
         while process.poll() is None:
-            rows.append(
-                {
-                    "seconds": round(time.monotonic() - start, 2),
-                    "resident MB": round(memory_mb(process.pid)),
-                }
-            )
+            seconds = round(time.monotonic() - start, 2)
+            rows.append({"seconds": seconds, "resident MB": round(memory_mb(process.pid))})
             time.sleep(_SAMPLE_SECONDS)
     if process.returncode:
         raise UserError("The worker on a very large text failed, see above.")

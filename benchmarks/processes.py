@@ -69,6 +69,7 @@ class Process:
     def __init__(self, worker: Worker, peers: str, log: Path):
         self.worker = worker
         script = worker.folder / WORKERS.relative_to(ROOT) / worker.command[0]
+        log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "a") as messages:
             self._process: Any = subprocess.Popen(
                 [worker.python(peers), script, *worker.command[1:]],
@@ -119,16 +120,8 @@ class Measurement:
     peak_bytes: int
 
 
-def take_turns(
-    workers: Sequence[Worker],
-    case_for: Callable[[Worker], dict[str, Any]],
-    *,
-    peers: str,
-    log: Path,
-    starts: int = 1,
-) -> dict[str, Measurement]:
-    """Measurements of a case with all workers, see `turns_of`, by worker name."""
-    turns = turns_of(workers, case_for, peers=peers, log=log, starts=starts)
+def medians(turns: dict[str, list[dict[str, Any]]]) -> dict[str, Measurement]:
+    """The measurements of all workers, by name, from the result of `turns_of`."""
     return {
         name: Measurement(
             statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]

@@ -205,7 +205,6 @@ def define_flags() -> None:
 
 def main() -> None:
     output = Path(FLAGS.output)
-    output.mkdir(parents=True, exist_ok=True)
     loads = [parse_load(text) for text in FLAGS.loads]
     schedulers = [Batching.of_config(BATCHING_CONFIG), *map(Batching.parse, FLAGS.batching)]
     libraries, batched = [OURS, *PEER_LIBRARIES], {}
