@@ -111,10 +111,9 @@ def write_version(
 
 def _files_of_answers(directory: str) -> list[str]:
     """Names of the files in a SavedModel that loading reads and that determine its answers."""
-    found = ("", "variables", "assets")
     return [
         os.path.join(folder, name)
-        for folder in found
+        for folder in ("", "variables", "assets")
         for name in tf.io.gfile.listdir(os.path.join(directory, folder))
         if not tf.io.gfile.isdir(os.path.join(directory, folder, name))
     ]

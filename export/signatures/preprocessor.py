@@ -19,12 +19,7 @@ from export.encoding import text_examples
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Expected
-from export.signatures.common import (
-    DEFAULT_SIGNATURE,
-    Signatures,
-    graph_function,
-    named,
-)
+from export.signatures.common import DEFAULT_SIGNATURE, Signatures, graph_function, named
 
 _MOST_SEGMENTS = 4
 
