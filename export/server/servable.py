@@ -96,8 +96,8 @@ class Servable:
         try:
             tensor = tf.constant(value, dtype)
         except (TypeError, ValueError) as error:
-            told = str(error).splitlines()[0]
-            raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
+            message = str(error).splitlines()[0]
+            raise invalid(f"Input {name!r} should be {dtype.name}: {message:.200}") from None
         # A loaded signature accepts any shape, even one that it does not declare.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
