@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -83,7 +82,7 @@ def run(
                 [python, WORKER, kind, text, vocabulary, Path(folder) / str(i), *options],
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env=environment_variables(),
             )
             for i in range(at_once)
         ]
@@ -195,10 +194,9 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    output = Path(FLAGS.output)
-    scratch = Path(tempfile.mkdtemp(dir=FLAGS.scratch or None))
-    try:
-        source = Path(FLAGS.text)
+    output, source = Path(FLAGS.output), Path(FLAGS.text)
+    with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
+        scratch = Path(folder)
         wordpiece = wordpiece_of(FLAGS.vocab_file, scratch / "vocab.txt")
         rows = compare(text_of(source, FLAGS.megabytes, scratch / "small.txt"), wordpiece)
         print_rows(rows)
@@ -212,8 +210,6 @@ def main() -> None:
             peak = max(row["resident MB"] for row in rows)
             print(f"{FLAGS.memory_megabytes:.0f} MB of text: at most {peak} MB of memory")
             write_csv(output / "pretraining_data_memory.csv", rows)
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ def installed(workers: Collection[Worker], peers: str) -> list[Worker]:
 
 def environment_variables(folder: Path = ROOT) -> dict[str, str]:
     """Environment variables with which a worker script, run by its path, imports albert_tf and
-    data_pipeline from a folder.
+    data_pipeline from a folder, and TensorFlow reports only errors.
     """
-    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class WorkerDied(RuntimeError):
@@ -77,7 +77,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env={**environment_variables(worker.folder), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env=environment_variables(worker.folder),
             )
 
     def send(self, **request: Any) -> None:
