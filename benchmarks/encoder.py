@@ -22,7 +22,7 @@ from pathlib import Path
 from albert_tf import get_preset
 from albert_tf.analysis.costs import encoder_flops_per_token
 from benchmarks.encoder_cases import CASES, MODELS, Case
-from benchmarks.processes import PEERS, Measurement, Worker, installed, take_turns
+from benchmarks.processes import PEERS, Measurement, Worker, installed, medians, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 
@@ -97,7 +97,6 @@ def define_flags() -> None:
 
 def main() -> None:
     output = Path(FLAGS.output)
-    output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
     every = [replace(case, model=FLAGS.model) for case in CASES]
     cases = chosen("cases", FLAGS.cases, {case.name: case for case in every}).values()
@@ -108,8 +107,8 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
         ask = functools.partial(case.request, which=which, precision=precision)
-        measured = take_turns(workers, ask, peers=FLAGS.peers, log=log, starts=FLAGS.starts)
-        of_case = rows_of(case, which, precision, measured)
+        turns = turns_of(workers, ask, peers=FLAGS.peers, log=log, starts=FLAGS.starts)
+        of_case = rows_of(case, which, precision, medians(turns))
         if of_case:
             rows += of_case
             print_rows(of_case)

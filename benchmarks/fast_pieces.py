@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.encoder_cases import CASES as ENCODER_CASES
 from benchmarks.left_out import PIECES
-from benchmarks.processes import PEERS, Measurement, Worker, take_turns
+from benchmarks.processes import PEERS, Measurement, Worker, medians, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 
@@ -71,7 +71,6 @@ def _workers(pieces: Sequence[str], which: str) -> list[Worker]:
 
 def main() -> None:
     output = Path(FLAGS.output)
-    output.mkdir(parents=True, exist_ok=True)
     named = {name: piece for name, piece in PIECES.items() if name != "nothing"}
     pieces = list(chosen("pieces", FLAGS.pieces, named))
     rows: list[dict[str, object]] = []
@@ -82,9 +81,9 @@ def main() -> None:
             some = [NOW, *workers[first : first + FLAGS.together]]
             ask = functools.partial(case.request, which=which, precision=precision)
             log = output / "workers.log"
-            measured = take_turns(some, ask, peers=str(PEERS), log=log, starts=FLAGS.starts)
-            rows += rows_of(name, measured)
-            print_rows(rows[-len(measured) + 1 :])
+            turns = turns_of(some, ask, peers=str(PEERS), log=log, starts=FLAGS.starts)
+            rows += rows_of(name, medians(turns))
+            print_rows(rows[-len(turns) + 1 :])
             write_csv(output / "fast_pieces.csv", rows)  # After each case, in case of interruption.
     print(f"Wrote {output}/fast_pieces.csv")
 

@@ -172,10 +172,7 @@ def run_command(command: list[str], log: Path) -> tuple[float, int]:
     with open(log, "a", encoding="utf-8") as messages:
         start = time.perf_counter()
         process = subprocess.Popen(
-            command,
-            stdout=messages,
-            stderr=messages,
-            env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            command, stdout=messages, stderr=messages, env=environment_variables()
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

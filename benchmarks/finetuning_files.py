@@ -18,6 +18,9 @@ class Layout(abc.ABC):
     A record is the smallest unit of a file: a line, a sentence, a paragraph with its questions.
     """
 
+    # Lists in a record with an element for each example; without any, a record is one example.
+    _LISTS: tuple[str, ...] = ()
+
     @abc.abstractmethod
     def read(self, path: Path) -> list[Record]:
         """The records of a file or folder, in order."""
@@ -28,11 +31,7 @@ class Layout(abc.ABC):
 
     def size(self, record: Record) -> int:
         """The number of examples in a record."""
-        return 1
-
-    def cut(self, record: Record, size: int) -> Record:
-        """The record with only its first `size` examples."""
-        return record
+        return len(record[self._LISTS[0]]) if self._LISTS else 1
 
     def first(self, records: Sequence[Record], count: int) -> list[Record]:
         """The records with the first `count` examples, cutting the last; all if there are fewer."""
@@ -40,7 +39,8 @@ class Layout(abc.ABC):
         for record in records:
             if count <= 0:
                 break
-            found.append(self.cut(record, min(count, self.size(record))))
+            lists = {name: record[name][:count] for name in self._LISTS}
+            found.append({**record, **lists} if lists else record)
             count -= self.size(record)
         return found
 
@@ -83,6 +83,8 @@ class Sentences(Layout):
 class Squad(Layout):
     """SQuAD's JSON: a record is a paragraph with its questions."""
 
+    _LISTS = ("qas",)
+
     def read(self, path: Path) -> list[dict[str, Any]]:
         articles = json.loads(path.read_text(encoding="utf-8"))["data"]
         return [paragraph for article in articles for paragraph in article["paragraphs"]]
@@ -90,12 +92,6 @@ class Squad(Layout):
     def write(self, records: Sequence[dict[str, Any]], path: Path) -> None:
         content = {"version": "", "data": [{"title": "", "paragraphs": list(records)}]}
         path.write_text(json.dumps(content), encoding="utf-8")
-
-    def size(self, record: dict[str, Any]) -> int:
-        return len(record["qas"])
-
-    def cut(self, record: dict[str, Any], size: int) -> dict[str, Any]:
-        return {**record, "qas": record["qas"][:size]}
 
 
 class Race(Layout):
@@ -118,9 +114,3 @@ class Race(Layout):
             folder = path / record["level"]
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:05}.txt").write_text(json.dumps(record), encoding="utf-8")
-
-    def size(self, record: dict[str, Any]) -> int:
-        return len(record["questions"])
-
-    def cut(self, record: dict[str, Any], size: int) -> dict[str, Any]:
-        return {**record, **{name: record[name][:size] for name in self._LISTS}}

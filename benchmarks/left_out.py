@@ -20,29 +20,21 @@ def _plain(owner: type, *names: str) -> Callable[[], None]:
     return replace
 
 
-def _plain_softmax() -> None:
-    attention._softmax = attention._softmax.__wrapped__
-
-
-def _gradients_not_shared() -> None:
-    operations.share = lambda tensors, uses, at_once: [tensors] * uses
-
-
-def _one_gradient_at_a_time() -> None:
-    operations.TrainingOperations.uses_at_once = 1
-
-
 # Functions that replace each piece; the worker calls them before it builds the model.
 _INFERENCE, _TRAINING = operations.InferenceOperations, operations.TrainingOperations
 PIECES: dict[str, Callable[[], object]] = {
     "nothing": lambda: None,
     "streams": _plain(_INFERENCE, "in_parts"),
     "weights read once": _plain(_INFERENCE, "weights_of_each"),
-    "shared gradients": _gradients_not_shared,
-    "shared gradients, three at once": _one_gradient_at_a_time,
+    "shared gradients": functools.partial(
+        setattr, operations, "share", lambda tensors, uses, at_once: [tensors] * uses
+    ),
+    "shared gradients, three at once": functools.partial(setattr, _TRAINING, "uses_at_once", 1),
     "layer_norm": _plain(_TRAINING, "layer_norm"),
     "gelu": _plain(_TRAINING, "activation"),
     "attend": _plain(_TRAINING, "attend"),
-    "attend, softmax": _plain_softmax,
+    "attend, softmax": functools.partial(
+        setattr, attention, "_softmax", attention._softmax.__wrapped__
+    ),
     "all of them": functools.partial(fast_switch.choose, "off"),
 }

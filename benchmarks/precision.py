@@ -8,12 +8,14 @@ on one thread. The forms take turns in this process, so that other load affects 
 
 from __future__ import annotations
 
+import functools
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -45,7 +47,7 @@ def row(form: str, size: int, compared: Comparison) -> dict[str, object]:
     """A row of the table without times."""
     accuracy = compared.accuracy
     assert accuracy
-    largest = max((each for each in compared.differences.values()), default=0.0)
+    largest = max(compared.differences.values(), default=0.0)
     return {
         "form": form,
         "precision": compared.precision,
@@ -67,8 +69,7 @@ def export_all(folder: str) -> tuple[list[dict[str, object]], list[Call]]:
             FLAGS.model_dir, path, FLAGS.task, precision=precision, scored_on=scored_on
         )
         rows.append(row("SavedModel", saved.weights_bytes, saved.comparison))
-        loaded = tf.saved_model.load(saved.path)
-        calls.append(_keeping(loaded, loaded.signatures["tokens"]))
+        calls.append(functools.partial(_call_tokens, tf.saved_model.load(saved.path)))
     for precision in litert.PRECISIONS:
         path = os.path.join(folder, f"litert_{precision}")
         lite = litert.export_litert(
@@ -79,14 +80,9 @@ def export_all(folder: str) -> tuple[list[dict[str, object]], list[Call]]:
     return rows, calls
 
 
-def _keeping(owner: object, function: Call) -> Call:
-    """A function that keeps the owner of its variables alive."""
-
-    def call(**inputs: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        assert owner
-        return function(**inputs)
-
-    return call
+def _call_tokens(model: Any, **inputs: tf.Tensor) -> Mapping[str, tf.Tensor]:
+    """The answer of a loaded model, whose variables live only as long as it is referenced."""
+    return model.signatures["tokens"](**inputs)
 
 
 def add_times(rows: list[dict[str, object]], calls: list[Call], count: int) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -83,7 +82,7 @@ def run(
                 [python, WORKER, kind, text, vocabulary, Path(folder) / str(i), *options],
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env=environment_variables(),
             )
             for i in range(at_once)
         ]
@@ -138,14 +137,8 @@ def scaling(text: Path) -> list[dict[str, object]]:
     seconds: dict[str, list[float]] = {}
     for _ in range(FLAGS.scaling_rounds):
         for name, (processes, at_once) in cases.items():
-            options = (
-                "ours",
-                text,
-                FLAGS.vocab_file,
-                "masking=static",
-                f"num_processes={processes}",
-            )
-            result = run(sys.executable, *options, at_once=at_once)
+            options = ("masking=static", f"num_processes={processes}")
+            result = run(sys.executable, "ours", text, FLAGS.vocab_file, *options, at_once=at_once)
             seconds.setdefault(name, []).append(result["seconds"] / at_once)
     medians = {name: statistics.median(found) for name, found in seconds.items()}
     megabytes = text.stat().st_size / 1e6
@@ -170,12 +163,8 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment_variables())
         rows = []
         while process.poll() is None:
-            rows.append(
-                {
-                    "seconds": round(time.monotonic() - start, 2),
-                    "resident MB": round(memory_mb(process.pid)),
-                }
-            )
+            seconds = round(time.monotonic() - start, 2)
+            rows.append({"seconds": seconds, "resident MB": round(memory_mb(process.pid))})
             time.sleep(_SAMPLE_SECONDS)
     if process.returncode:
         raise UserError("The worker on a very large text failed, see above.")
@@ -205,10 +194,9 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    output = Path(FLAGS.output)
-    scratch = Path(tempfile.mkdtemp(dir=FLAGS.scratch or None))
-    try:
-        source = Path(FLAGS.text)
+    output, source = Path(FLAGS.output), Path(FLAGS.text)
+    with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
+        scratch = Path(folder)
         wordpiece = wordpiece_of(FLAGS.vocab_file, scratch / "vocab.txt")
         rows = compare(text_of(source, FLAGS.megabytes, scratch / "small.txt"), wordpiece)
         print_rows(rows)
@@ -222,8 +210,6 @@ def main() -> None:
             peak = max(row["resident MB"] for row in rows)
             print(f"{FLAGS.memory_megabytes:.0f} MB of text: at most {peak} MB of memory")
             write_csv(output / "pretraining_data_memory.csv", rows)
-    finally:
-        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ def installed(workers: Collection[Worker], peers: str) -> list[Worker]:
 
 def environment_variables(folder: Path = ROOT) -> dict[str, str]:
     """Environment variables with which a worker script, run by its path, imports albert_tf and
-    data_pipeline from a folder.
+    data_pipeline from a folder, and TensorFlow reports only errors.
     """
-    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class WorkerDied(RuntimeError):
@@ -69,6 +69,7 @@ class Process:
     def __init__(self, worker: Worker, peers: str, log: Path):
         self.worker = worker
         script = worker.folder / WORKERS.relative_to(ROOT) / worker.command[0]
+        log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "a") as messages:
             self._process: Any = subprocess.Popen(
                 [worker.python(peers), script, *worker.command[1:]],
@@ -76,7 +77,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env={**environment_variables(worker.folder), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env=environment_variables(worker.folder),
             )
 
     def send(self, **request: Any) -> None:
@@ -119,16 +120,8 @@ class Measurement:
     peak_bytes: int
 
 
-def take_turns(
-    workers: Sequence[Worker],
-    case_for: Callable[[Worker], dict[str, Any]],
-    *,
-    peers: str,
-    log: Path,
-    starts: int = 1,
-) -> dict[str, Measurement]:
-    """Measurements of a case with all workers, see `turns_of`, by worker name."""
-    turns = turns_of(workers, case_for, peers=peers, log=log, starts=starts)
+def medians(turns: dict[str, list[dict[str, Any]]]) -> dict[str, Measurement]:
+    """The measurements of all workers, by name, from the result of `turns_of`."""
     return {
         name: Measurement(
             statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]

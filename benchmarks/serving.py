@@ -85,21 +85,9 @@ class Batching:
         return cls(*map(int, text.split("x")))
 
 
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """A model folder in the formats of all libraries.
-
-    Attributes:
-      name: its name in the table.
-      case: its part of the workers' case, see workers/load.py.
-    """
-
-    name: str
-    case: dict[str, Any]
-
-
-def prepare(model_dir: str, folder: Path) -> Model:
-    """Exports and converts a model folder into `folder`.
+def prepare(model_dir: str, folder: Path) -> dict[str, Any]:
+    """Exports and converts a model folder into `folder`; returns its part of the workers' case, see
+    workers/load.py.
 
     Raises:
       UserError: the kind of model is not supported.
@@ -118,16 +106,13 @@ def prepare(model_dir: str, folder: Path) -> Model:
     huggingface.save(model, converted, labels=metadata.get("labels"))
     assert source.vocab_file
     tf.io.gfile.copy(source.vocab_file, f"{converted}/spiece.model")
-    return Model(
-        Path(model_dir).resolve().parent.name,
-        {
-            "task": task,
-            "saved_model": exported.path,
-            "huggingface": converted,
-            "max_seq_length": metadata["max_seq_length"],
-            "doc_stride": metadata.get("doc_stride"),
-        },
-    )
+    return {
+        "task": task,
+        "saved_model": exported.path,
+        "huggingface": converted,
+        "max_seq_length": metadata["max_seq_length"],
+        "doc_stride": metadata.get("doc_stride"),
+    }
 
 
 def read_rows(task: str, count: int) -> list[Any]:
@@ -220,7 +205,6 @@ def define_flags() -> None:
 
 def main() -> None:
     output = Path(FLAGS.output)
-    output.mkdir(parents=True, exist_ok=True)
     loads = [parse_load(text) for text in FLAGS.loads]
     schedulers = [Batching.of_config(BATCHING_CONFIG), *map(Batching.parse, FLAGS.batching)]
     libraries, batched = [OURS, *PEER_LIBRARIES], {}
@@ -234,9 +218,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for number, model_dir in enumerate(FLAGS.model_dirs):
             model = prepare(model_dir, Path(scratch) / str(number))
+            name = Path(model_dir).resolve().parent.name
             for batch, clients in loads:
                 turns = measure(model, batch, clients, workers, batched)
-                rows = rows_of(model.name, batch, clients, turns)
+                rows = rows_of(name, batch, clients, turns)
                 print_rows(rows)
                 done += rows
                 write_csv(output / "serving.csv", done)
@@ -244,13 +229,19 @@ def main() -> None:
 
 
 def measure(
-    model: Model, batch: int, clients: int, workers: list[Worker], batched: dict[str, dict]
+    model: dict[str, Any],
+    batch: int,
+    clients: int,
+    workers: list[Worker],
+    batched: dict[str, dict],
 ) -> dict[str, list[dict[str, Any]]]:
-    """The turns of all workers under a load, by library; `batched`: see `Batching`, by library."""
+    """The turns of all workers under a load, by library; `model`: see `prepare`; `batched`: see
+    `Batching`, by library.
+    """
     size = batch * (_REQUESTS if batch == clients == 1 else _REQUESTS_OF_MANY * clients)
     case = {
-        **model.case,
-        "rows": read_rows(model.case["task"], FLAGS.rows or size),
+        **model,
+        "rows": read_rows(model["task"], FLAGS.rows or size),
         "batch": batch,
         "concurrency": clients,
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.processes import Measurement, Worker, take_turns
+from benchmarks.processes import Measurement, Worker, medians, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.documents import Corpus
@@ -77,7 +77,6 @@ def define_flags() -> None:
 def main() -> None:
     cases = chosen("cases", FLAGS.cases, CASES)
     output = Path(FLAGS.output)
-    output.mkdir(parents=True, exist_ok=True)
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -97,15 +96,15 @@ def main() -> None:
                     "batch_size": batch_size,
                     "precision": precision,
                 }
-                measured = take_turns(
+                turns = turns_of(
                     WORKERS,
                     lambda _, case=case: case,
                     peers="",
                     log=output / "workers.log",
                     starts=FLAGS.starts,
                 )
-                rows += rows_of(name, precision, measured)
-                print_rows(rows[-len(measured) :])
+                rows += rows_of(name, precision, medians(turns))
+                print_rows(rows[-len(turns) :])
     write_csv(output / "training.csv", rows)
 
 

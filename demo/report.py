@@ -148,10 +148,9 @@ def plot(out: Path) -> None:
         _draw(axes, rows, metric, "", "C0")
         axes.set_title(f"pre-training: {metric}")
     for (folder, name), color in zip(STARTS.items(), ("C0", "C1")):
-        label: str | None = name
-        for run in sorted((out / folder).glob("seed-*")):
+        for number, run in enumerate(sorted((out / folder).glob("seed-*"))):
+            label = "_" if number else name  # Matplotlib's legend leaves out names with "_" first.
             _draw(third, read_metrics(str(run / METRICS_FILE)), "accuracy", label, color)
-            label = None  # So that it is in the legend only once.
     third.set_title("fine-tuning: accuracy, each seed")
     for axes in figure.axes:
         axes.set_xlabel("step")
@@ -161,20 +160,16 @@ def plot(out: Path) -> None:
     figure.savefig(out / "curves.png", dpi=110)
 
 
-def _draw(
-    axes: Axes, rows: list[dict[str, str]], metric: str, label: str | None, color: str
-) -> None:
-    """Plots a metric against steps, for training and held-out data; None: not in the legend."""
+def _draw(axes: Axes, rows: list[dict[str, str]], metric: str, label: str, color: str) -> None:
+    """Plots a metric against steps, for training and held-out data."""
     for split, style in (("train", "-"), ("eval", "o--")):
         points = [
             (int(row["step"]), float(row[metric]))
             for row in rows
-            if row["split"] == split and row[metric]
+            if row["split"] == split and row[metric] and math.isfinite(float(row[metric]))
         ]
-        points = [point for point in points if math.isfinite(point[1])]
         if points:
-            # Matplotlib omits labels that begin with an underscore from the legend.
-            name = "_" if label is None else f"{label} {split}".strip()
+            name = f"{label} {split}".strip()
             axes.plot(*zip(*points), style, color=color, label=name, linewidth=1.1, markersize=4)
 
 

@@ -235,12 +235,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     for name, values in columns.items():
         if all(isinstance(value, list) for value in values):
             longest = max(map(len, values))
-            fillers = {str: "", int: 0, float: 0.0}
             kinds = {type(each) for value in values for each in value}
-            if len(kinds) == 1 and (kind := kinds.pop()) in fillers:
-                columns[name] = [
-                    [*value, *[fillers[kind]] * (longest - len(value))] for value in values
-                ]
+            if len(kinds) == 1 and kinds <= {str, int, float}:
+                filler = kinds.pop()()  # "", 0 or 0.0.
+                columns[name] = [value + [filler] * (longest - len(value)) for value in values]
     return columns
 
 

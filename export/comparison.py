@@ -96,7 +96,7 @@ def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, fl
 
 def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
     """The largest absolute difference of each numeric output from the expected value."""
-    # Either may lack outputs: `question_probes.decided_beams` drops those that rounding decides.
+    # Either may lack outputs: `question_answering.decided_beams` drops those that rounding decides.
     return {
         name: float(np.abs(expected - answer[name]).max(initial=0.0))
         for name, expected in probe.expected.items()
@@ -118,8 +118,7 @@ class Evaluation:
         length, answers = loaded.max_seq_length, found.lengths.max_qa_length
         if answers is not None:  # A shorter export also truncates answers, to fit a context.
             answers = min(answers, length - SPECIAL_PIECES_OF_PAIR - 1)
-        lengths = found.lengths
-        lengths = dataclasses.replace(lengths, max_seq_length=length, max_qa_length=answers)
+        lengths = dataclasses.replace(found.lengths, max_seq_length=length, max_qa_length=answers)
         self._found = found._replace(lengths=lengths)
         split, data = _source(found, settings.file)
         examples = found.task.read(data, split)

@@ -5,6 +5,7 @@ share nothing but the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,28 +27,35 @@ def encode_batch(
 
     An empty second text means that there is none; `text_pairs=None` means that no text has one.
     """
-    pairs = [None] * len(texts) if text_pairs is None else text_pairs
-    examples = [
+    examples = text_examples(texts, text_pairs)
+    inputs = encode_texts(examples, vocabulary, max_seq_length).inputs()
+    longest = int(inputs["input_mask"].sum(axis=1).max())
+    return {name: value[:, :longest] for name, value in inputs.items()}
+
+
+def text_examples(
+    texts: Sequence[str], text_pairs: Sequence[str] | None = None
+) -> list[TextExample]:
+    """Texts, or pairs of texts, as examples without labels."""
+    pairs: Sequence[str | None] = [None] * len(texts) if text_pairs is None else text_pairs
+    return [
         TextExample(str(row), *pair, None, "texts", row)
         for row, pair in enumerate(zip(texts, pairs))
     ]
-    return trim(encode_texts(examples, vocabulary, max_seq_length).inputs())
 
 
 def encode_masked_batch(
     vocabulary: Tokenizer, texts: Sequence[str], max_seq_length: int
 ) -> dict[str, np.ndarray]:
     """`encode_batch` for texts in which a literal "[MASK]" stands for the mask token."""
-    word_ids = np.full([len(texts), max_seq_length], vocabulary.pad_id, np.int32)
-    mask = np.zeros_like(word_ids)
-    for row, text in enumerate(texts):
-        ids = encode_with_masks(vocabulary, text)[: max_seq_length - 2]
-        packed = [vocabulary.cls_id, *ids, vocabulary.sep_id]
-        word_ids[row, : len(packed)] = packed
-        mask[row, : len(packed)] = 1
-    return trim(
-        {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": np.zeros_like(mask)}
-    )
+    pieces = [encode_with_masks(vocabulary, text)[: max_seq_length - 2] for text in texts]
+    rows = [[vocabulary.cls_id, *ids, vocabulary.sep_id] for ids in pieces]
+    mask = padded([[1] * len(row) for row in rows], np.int32(0))
+    return {
+        "input_word_ids": padded(rows, np.int32(vocabulary.pad_id)),
+        "input_mask": mask,
+        "input_type_ids": np.zeros_like(mask),
+    }
 
 
 def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
@@ -65,7 +73,10 @@ def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
     return ids
 
 
-def trim(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """[B, max] -> [B, S], where S is the longest in the batch."""
-    longest = int(inputs["input_mask"].sum(axis=1).max())
-    return {name: value[:, :longest] for name, value in inputs.items()}
+def padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
+    """Rows of different lengths as a padded array: [["a"], ["b", "c"]] -> [N, W]."""
+    shape = len(rows), max(map(len, rows))
+    array = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
+    for row, values in enumerate(rows):
+        array[row, : len(values)] = values
+    return array

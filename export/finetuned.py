@@ -16,13 +16,13 @@ import tensorflow as tf
 from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
 from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from data_pipeline.finetuning.batches import Features
-from data_pipeline.finetuning.examples import Split, TextExample
+from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
+from export.encoding import text_examples
 from export.model_folder import LoadedModel
 
 CLASSES, LABELS, NUMBERS = TASKS["tsv"], own_classes(Classes(multi_label=True)), TASKS["regression"]
 CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
-_SOURCE = "probes"
 TIE = 1e-4  # Answers whose scores are closer than this may swap places.
 
 
@@ -78,11 +78,4 @@ def are_decided(probabilities: np.ndarray) -> bool:
 
 def text_split(texts: Sequence[str], pairs: Sequence[str] | None = None) -> Split:
     """Texts, or pairs of texts, as examples."""
-    seconds: Sequence[str | None] = [None] * len(texts) if pairs is None else pairs
-    return Split(
-        _SOURCE,
-        [
-            TextExample(str(row), text, second, None, _SOURCE, row)
-            for row, (text, second) in enumerate(zip(texts, seconds))
-        ],
-    )
+    return Split("probes", text_examples(texts, pairs))

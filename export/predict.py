@@ -30,9 +30,10 @@ Row = dict[str, Any]
 _SHOWN = 4  # How many numbers of a long vector are printed.
 
 
-def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
+def format_row(asked: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """The answer to one row as human-readable text: the answer, then the input."""
-    text = asked if isinstance(asked, str) else _asked_text(asked)
+    texts = [value for value in asked.values() if isinstance(value, str)]
+    text = " | ".join(texts) or json.dumps(_short(asked))
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
     if "num_labels" in row:
@@ -46,20 +47,16 @@ def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
         return _format_answer(text, row)
     if "top_pieces" in row:
         return _format_masks(text, row)
-    if "words" in row:
-        return _format_spans(text, row, "words", "num_words")
-    if "pieces" in row:
-        return _format_spans(text, row, "pieces", "num_pieces")
-    return f"{text}\n  {json.dumps({name: _short(value) for name, value in row.items()})}"
-
-
-def _asked_text(asked: Mapping[str, Any]) -> str:
-    values = [value for value in asked.values() if isinstance(value, str)]
-    return " | ".join(values) or json.dumps({name: _short(each) for name, each in asked.items()})
+    for name in ("words", "pieces"):
+        if name in row:
+            return _format_spans(text, row, name)
+    return f"{text}\n  {json.dumps(_short(row))}"
 
 
 def _short(value: Any) -> Any:
     """A value with long vectors abbreviated: [1, 2, 3, 4, 5, 6] -> [1, 2, 3, 4, "... 6"]."""
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
     if not isinstance(value, list):
         return value
     shown = [_short(each) for each in value[:_SHOWN]]
@@ -94,10 +91,10 @@ def _format_masks(text: str, row: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> str:
+def _format_spans(text: str, row: Mapping[str, Any], name: str) -> str:
     """One line per word or piece: its probability, its label if it has one, and its text."""
     lines = [text]
-    for number in range(row[count]):
+    for number in range(row[f"num_{name}"]):
         label = f"{row['labels'][number]:<10}  " if "labels" in row else ""
         lines.append(f"  {row['probabilities'][number]:.4f}  {label}{row[name][number]}")
     return "\n".join(lines)

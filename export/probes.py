@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -49,7 +49,8 @@ class Expected(NamedTuple):
 
     Attributes:
       answers: by signature name, then output name.
-      asked: arrays by input name, for all signatures; inputs in `standard_inputs` may be left out.
+      asked: arrays by input name, for all signatures; by default, `text` and `text_a` are TEXTS,
+        `text_b` PAIRS, and `inputs` tf.Examples of TEXTS.
     """
 
     answers: Mapping[str, Mapping[str, np.ndarray]]
@@ -60,7 +61,9 @@ def probes_of(
     signatures: Mapping[str, tf.types.experimental.GenericFunction], expected: Expected
 ) -> list[Probe]:
     """A probe for each signature; its input specs select the arrays to send."""
-    asked = {**standard_inputs(), **expected.asked}
+    texts = text_array(TEXTS)
+    further = {"text_b": text_array(PAIRS), "inputs": serialized_examples(TEXTS)}
+    asked = {"text": texts, "text_a": texts, **further, **expected.asked}
     return [
         Probe(
             name,
@@ -69,17 +72,6 @@ def probes_of(
         )
         for name, function in signatures.items()
     ]
-
-
-def standard_inputs() -> dict[str, np.ndarray]:
-    """Texts, text pairs and tf.Examples, by the input names that all signatures share."""
-    texts = text_array(TEXTS)
-    return {
-        "text": texts,
-        "text_a": texts,
-        "text_b": text_array(PAIRS),
-        "inputs": serialized_examples(TEXTS),
-    }
 
 
 def text_array(texts: Sequence[str]) -> np.ndarray:
@@ -114,15 +106,6 @@ def places(
         for column, span in enumerate(spans):
             found[:, row, column] = [*span, *(len(text[:place].encode()) for place in span)]
     return dict(zip(PLACES, found))
-
-
-def padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
-    """Rows of different lengths as a padded array: [["a"], ["b", "c"]] -> [N, W]."""
-    shape = len(rows), max(map(len, rows))
-    padded = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
-    for row, values in enumerate(rows):
-        padded[row, : len(values)] = values
-    return padded
 
 
 def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance: float) -> float:

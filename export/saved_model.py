@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from albert_tf.checkpoints import literal_paths
 from data_pipeline.errors import UserError, message_of
@@ -111,10 +111,9 @@ def write_version(
 
 def _files_of_answers(directory: str) -> list[str]:
     """Names of the files in a SavedModel that loading reads and that determine its answers."""
-    found = ("", "variables", "assets")
     return [
         os.path.join(folder, name)
-        for folder in found
+        for folder in ("", "variables", "assets")
         for name in tf.io.gfile.listdir(os.path.join(directory, folder))
         if not tf.io.gfile.isdir(os.path.join(directory, folder, name))
     ]
@@ -230,12 +229,15 @@ def graph_sha256(directory: str) -> str:
     # TensorFlow numbers traced functions in the order of the whole process. Numbers are removed:
     # `serve_text_5209` -> `serve_text`, and the name "6260" of a captured tensor -> "". Graphs that
     # differ only in the order of two such tensors have the same hash.
-    model = saved_model_pb2.SavedModel()
-    with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
-        model.ParseFromString(file.read())
-    graph = model.meta_graphs[0].graph_def
+    graph = meta_graph(directory).graph_def
     parts = sorted(map(_without_numbers, (*graph.node, *graph.library.function)))
     return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def meta_graph(directory: str) -> meta_graph_pb2.MetaGraphDef:
+    """The graph of a SavedModel with its signatures, as they are in its file."""
+    with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
+        return saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs[0]
 
 
 def _without_numbers(part: Any) -> str:

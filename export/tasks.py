@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -30,7 +31,6 @@ from export.signatures import (
     multiple_choice,
     preprocessor,
     question_answering,
-    question_probes,
     regression,
     replaced_tokens,
     tagging,
@@ -76,7 +76,7 @@ TASKS = {
     ),
     "question_answering": ExportTask(
         question_answering.QuestionAnsweringModule,
-        question_probes.expected,
+        question_answering.expected,
         ("span", "span_v2"),
         is_scored=True,
     ),
@@ -130,10 +130,8 @@ def export_model(
     Raises:
       UserError: the arguments do not fit the model or each other, or the export scores too low.
     """
-    if precision not in PRECISIONS:
-        raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
-    if inputs not in INPUTS:
-        raise UserError(f"--inputs={inputs} is not one of {', '.join(INPUTS)}.")
+    _check_choice("precision", precision, PRECISIONS)
+    _check_choice("inputs", inputs, INPUTS)
     if precision != FLOAT32 and task == "preprocessor":
         raise UserError(
             f"--precision={precision} does not go with --task=preprocessor: it has no weights. "
@@ -188,6 +186,11 @@ def export_model(
         )
 
 
+def _check_choice(flag: str, value: str, choices: Collection[str]) -> None:
+    if value not in choices:
+        raise UserError(f"--{flag}={value} is not one of {', '.join(choices)}.")
+
+
 def _check_freezes(task: str, precision: str) -> None:
     """Raises UserError unless exports of a task in a precision can have constant weights."""
     reasons = {"encoder": "the encoder stays trainable", "preprocessor": "it has no weights"}
@@ -220,8 +223,7 @@ def check_task(
     """Raises UserError, with the possible tasks, unless `task` is offered and a model of this kind
     (`model_kind`) can be exported as `task`. `model_dir` is for the message.
     """
-    if task not in offered:
-        raise UserError(f"--task={task} is not one of {', '.join(offered)}.")
+    _check_choice("task", task, offered)
     if kind not in TASKS[task].kinds:
         fitting = [name for name in offered if kind in TASKS[name].kinds]
         raise UserError(
@@ -253,8 +255,6 @@ def folder_sha256(directory: str) -> str:
 def _versions() -> dict[str, str]:
     installed = {}
     for name in ("tensorflow", "tensorflow-text", "sentencepiece"):
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return installed

@@ -17,19 +17,17 @@ EXAMPLES_INPUT = "inputs"
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
-def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
+def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> None:
     """Writes the warm-up file into the folder of a SavedModel: a request with one row for each
-    probe with only text or tf.Examples. Returns their number. Servers ignore the model name in it.
+    probe with only text or tf.Examples. Servers ignore the model name in it.
     """
     records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
-    if not records:
-        return 0
-    path = os.path.join(directory, WARMUP_FILE)
-    tf.io.gfile.makedirs(os.path.dirname(path))
-    with tf.io.TFRecordWriter(path) as writer:
-        for record in records:
-            writer.write(record)
-    return len(records)
+    if records:
+        path = os.path.join(directory, WARMUP_FILE)
+        tf.io.gfile.makedirs(os.path.dirname(path))
+        with tf.io.TFRecordWriter(path) as writer:
+            for record in records:
+                writer.write(record)
 
 
 def _is_text(probe: Probe) -> bool:

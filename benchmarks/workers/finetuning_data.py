@@ -49,20 +49,18 @@ def _glue(case: dict, split: str) -> list[dict]:
 
 
 def _squad(path: Path) -> list[dict]:
-    rows = []
-    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
-        for paragraph in article["paragraphs"]:
-            for asked in paragraph["qas"]:
-                rows.append(
-                    {
-                        "id": asked["id"],
-                        "context": paragraph["context"],
-                        "question": asked["question"].lstrip(),
-                        "answers": [found["text"] for found in asked["answers"]],
-                        "start": asked["answers"][0]["answer_start"],
-                    }
-                )
-    return rows
+    return [
+        {
+            "id": asked["id"],
+            "context": paragraph["context"],
+            "question": asked["question"].lstrip(),
+            "answers": [found["text"] for found in asked["answers"]],
+            "start": asked["answers"][0]["answer_start"],
+        }
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
+        for paragraph in article["paragraphs"]
+        for asked in paragraph["qas"]
+    ]
 
 
 def _race(folder: Path) -> list[dict]:

@@ -39,9 +39,8 @@ def build(case):
         positions = torch.tensor(batch["positions"]).long()
         labels.scatter_(1, positions, torch.tensor(batch["masked_ids"]).long())
         inputs["labels"] = labels
-        inputs[protocol.ORDER_LABELS[protocol.huggingface_kind(case)]] = torch.tensor(
-            batch["order"]
-        ).long()
+        order_labels = protocol.ORDER_LABELS[protocol.huggingface_kind(case)]
+        inputs[order_labels] = torch.tensor(batch["order"]).long()
     if case["pass"] == "forward":
         inputs.pop("labels", None)
         model = model.eval().to(torch.bfloat16 if mixed else torch.float32)

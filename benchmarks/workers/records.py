@@ -62,10 +62,7 @@ def dataset_records(text: str, vocabulary: str, output: str, masking: str) -> Ca
 
     tokenizer = load_tokenizer(vocabulary)
     settings = PretrainingSettings(
-        max_seq_length=LENGTH,
-        max_predictions_per_seq=PREDICTIONS,
-        dupe_factor=1,
-        masking=masking,
+        max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, dupe_factor=1, masking=masking
     )
     documents = Path(text).read_bytes().split(b"\n\n")
     dataset = tf.data.Dataset.from_tensor_slices(documents)

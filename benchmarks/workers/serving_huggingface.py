@@ -25,10 +25,8 @@ def build(case):
         "question_answering": ("question-answering", QuestionAnswering, _answers),
     }[case["task"]]
     folder = case["huggingface"]
-    model, tokenizer = (
-        kind.from_pretrained(folder, **OPTIONS),
-        AlbertTokenizerFast.from_pretrained(folder),
-    )
+    model = kind.from_pretrained(folder, **OPTIONS)
+    tokenizer = AlbertTokenizerFast.from_pretrained(folder)
     run = pipeline(name, model=model, tokenizer=tokenizer, device=-1)
 
     def answers(rows):

@@ -24,9 +24,9 @@ def reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "the request contains bytes that are not UTF-8"
     message = str(getattr(error, "message", error))
-    told = message.split("[[{{node")[0].strip()
+    sentence = message.split("[[{{node")[0].strip()
     # The message may quote a value of the request, which can have any length.
-    return (told.splitlines()[-1] if told else message)[:_LONGEST]
+    return (sentence.splitlines()[-1] if sentence else message)[:_LONGEST]
 
 
 def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
@@ -69,8 +69,8 @@ def checked_tokens(
     longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)
     is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
-    told = f"input_word_ids must be from 0 to {vocab_size - 1}"
-    words = required(input_word_ids, is_word, told)
+    sentence = f"input_word_ids must be from 0 to {vocab_size - 1}"
+    words = required(input_word_ids, is_word, sentence)
     words = required(
         words,
         tf.reduce_all(shape > 0) & (shape[-1] >= shortest) & (shape[-1] <= longest),

@@ -5,7 +5,6 @@ Shapes: B questions, F windows of all questions, S the longest window, K starts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -13,6 +12,13 @@ import tensorflow as tf
 from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.base import Tokenizer
+from export.graphs.checks import required
+
+MOST_WINDOWS = 512  # Per request: more would take minutes.
+_TOO_LONG = (
+    f"the contexts make more than {MOST_WINDOWS} windows: send fewer questions at once, or shorter "
+    "contexts"
+)
 
 
 class GraphWindows(NamedTuple):
@@ -79,15 +85,13 @@ def make_windows(
     vocabulary: Tokenizer,
     settings: WindowSettings,
     shortest: int,
-    checked: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> GraphWindows:
-    """Windows `[CLS] question [SEP] part of the context [SEP]`, padded to the longest.
+    """Windows `[CLS] question [SEP] part of the context [SEP]`, padded to the longest. A request
+    for more than MOST_WINDOWS is refused.
 
     Args:
       questions, contexts: pieces, int32 [B, (pieces)] each.
       shortest: lower bound of S; the beams of version 2.0 need at least this many positions.
-      checked: returns its argument, the number of windows of each question, int32 [B], or refuses
-        the request if there are too many; called before any window is made.
     """
     question_lengths = tf.minimum(
         tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length
@@ -96,7 +100,9 @@ def make_windows(
     rooms = settings.max_seq_length - question_lengths - SPECIAL_PIECES_OF_PAIR
     steps = tf.minimum(rooms, settings.doc_stride)
     # 10 pieces, room for 6, steps of 3: windows at 0, 3 and 6.
-    counts = checked(-(-tf.maximum(totals - rooms, 0) // steps) + 1)
+    counts = -(-tf.maximum(totals - rooms, 0) // steps) + 1
+    # Before any window is made, since it takes memory.
+    counts = required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG)
     rows = tf.repeat(tf.range(tf.size(counts)), counts)
     numbers = tf.range(tf.size(rows)) - tf.gather(tf.cumsum(counts, exclusive=True), rows)
     starts = numbers * tf.gather(steps, rows)

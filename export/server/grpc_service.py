@@ -281,8 +281,8 @@ def to_array(name: str, proto: TensorProto, info: TensorInfo, limits: Limits) ->
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError, OverflowError):
-        told = f"Input {name!r} holds values that do not fit its shape {shape!s:.80} of {wanted}."
-        raise invalid(told) from None
+        text = f"Input {name!r} holds values that do not fit its shape {shape!s:.80} of {wanted}."
+        raise invalid(text) from None
 
 
 def _type_name(number: int) -> str:

@@ -123,9 +123,9 @@ def rows_answer(outputs: Mapping[str, np.ndarray], num_rows: int) -> list[Any]:
             raise invalid(
                 f"Output {name!r} has no row for each instance: ask in column format ('inputs')."
             )
-    columns = {name: to_json(name, value) for name, value in outputs.items()}
-    if len(columns) == 1:
-        return next(iter(columns.values()))
+    columns = columns_answer(outputs)
+    if len(outputs) == 1:
+        return columns
     return [dict(zip(columns, row)) for row in zip(*columns.values())]
 
 

@@ -283,6 +283,6 @@ class ModelStore:
 
     def _model(self, name: str) -> _Model:
         if name not in self._models:
-            told = f"Model {name!r:.80} is not served here. Served: {listed(self._models)}."
-            raise ServingError("NOT_FOUND", told)
+            message = f"Model {name!r:.80} is not served here. Served: {listed(self._models)}."
+            raise ServingError("NOT_FOUND", message)
         return self._models[name]

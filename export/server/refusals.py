@@ -75,8 +75,8 @@ class Limits(Settings):
         """Checks the shape [rows, ...] that a request claims."""
         # First, since the product of many sizes can be too long for Python to print.
         if len(shape) > MAX_DIMENSIONS:
-            told = f"{len(shape)} dimensions; the maximum is {MAX_DIMENSIONS}"
-            raise invalid(f"Input {name!r} has {told}.")
+            problem = f"{len(shape)} dimensions; the maximum is {MAX_DIMENSIONS}"
+            raise invalid(f"Input {name!r} has {problem}.")
         if min(shape, default=0) < 0:
             raise invalid(f"Input {name!r} has a negative dimension: {list(shape)}.")
         # Python's integers do not overflow, unlike sizes in NumPy and TensorFlow.
@@ -101,8 +101,8 @@ class Limits(Settings):
         made, size = [], 0
         for example in examples:
             size += len(example)
-            told = "The examples with their context are larger"
-            self._check("max_request_bytes", size, told)
+            problem = "The examples with their context are larger"
+            self._check("max_request_bytes", size, problem)
             made.append(example)
         return made
 
@@ -110,9 +110,9 @@ class Limits(Settings):
         """Checks the number of values of an answer, since JSON makes each value larger."""
         self._check("max_answer_values", count, f"The answer has {count} values")
 
-    def _check(self, limit: str, count: int, told: str) -> None:
+    def _check(self, limit: str, count: int, problem: str) -> None:
         most = getattr(self, limit)
         if count > most:
             raise invalid(
-                f"{told}; this server allows up to {most} (--{limit}). Send less at once."
+                f"{problem}; this server allows up to {most} (--{limit}). Send less at once."
             )

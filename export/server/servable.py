@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef, TensorInfo
 
 from export import saved_model
@@ -34,7 +32,11 @@ class Servable:
     ) -> None:
         self.name, self.version, self.path, self.limits = name, version, path, limits
         self._loaded = saved_model.load(path)
-        self.signature_defs = _read_signature_defs(path)
+        # Read from the file, since loaded signatures lack the names of tensors and of the method.
+        definitions = saved_model.meta_graph(path).signature_def
+        self.signature_defs: dict[str, SignatureDef] = {
+            name: each for name, each in definitions.items() if not name.startswith("__")
+        }
         # The first call of a graph takes seconds. As in TF Serving, it happens here, so that no
         # client waits for it: the store gets this object only after `__init__` returns.
         check_warmup(path, self._loaded.signatures)
@@ -94,8 +96,8 @@ class Servable:
         try:
             tensor = tf.constant(value, dtype)
         except (TypeError, ValueError) as error:
-            told = str(error).splitlines()[0]
-            raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
+            message = str(error).splitlines()[0]
+            raise invalid(f"Input {name!r} should be {dtype.name}: {message:.200}") from None
         # A loaded signature accepts any shape, even one that it does not declare.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
@@ -139,12 +141,3 @@ def _suits(definition: SignatureDef, method: str) -> bool:
     """Whether a signature takes tf.Examples and has the outputs of a TF Serving method."""
     takes_examples = list(definition.inputs) == [EXAMPLES_INPUT]
     return takes_examples and set() < set(definition.outputs) <= _OUTPUTS[method]
-
-
-def _read_signature_defs(path: str) -> dict[str, SignatureDef]:
-    # Read from the file, since loaded signatures lack the names of tensors and of the method.
-    content = saved_model_pb2.SavedModel()
-    with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
-        content.ParseFromString(file.read())
-    signatures = content.meta_graphs[0].signature_def
-    return {name: value for name, value in signatures.items() if not name.startswith("__")}

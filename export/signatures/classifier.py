@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from albert_tf.finetuning.tasks.base import Task
 from export import finetuned
+from export.encoding import padded
 from export.model_folder import LoadedModel
-from export.probes import PAIRS, TEXTS, Expected, padded, text_array
+from export.probes import PAIRS, TEXTS, Expected, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     Signatures,

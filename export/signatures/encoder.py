@@ -88,9 +88,7 @@ def _name_variables(module: tf.train.Checkpoint, *layers: Any) -> None:
 
 
 def _masked_lm(
-    encoder: AlbertEncoder,
-    head: MaskedLMHead,
-    encode: tf.types.experimental.GenericFunction,
+    encoder: AlbertEncoder, head: MaskedLMHead, encode: tf.types.experimental.GenericFunction
 ) -> tf.train.Checkpoint:
     """The `mlm` object of TF-Hub's encoders, see EncoderModule; `encode` calls the encoder."""
     module = tf.train.Checkpoint()

@@ -15,16 +15,11 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.finetuned import text_split
+from export.encoding import text_examples
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Expected
-from export.signatures.common import (
-    DEFAULT_SIGNATURE,
-    Signatures,
-    graph_function,
-    named,
-)
+from export.signatures.common import DEFAULT_SIGNATURE, Signatures, graph_function, named
 
 _MOST_SEGMENTS = 4
 
@@ -165,7 +160,7 @@ def pad_to_length(
 def expected(loaded: LoadedModel) -> Expected:
     """The expected ids, from the Python tokenizer, padded to the full length."""
     vocabulary = loaded.vocabulary
-    inputs = encode_texts(text_split(TEXTS).examples, vocabulary, loaded.max_seq_length).inputs()
+    inputs = encode_texts(text_examples(TEXTS), vocabulary, loaded.max_seq_length).inputs()
     is_real = inputs["input_mask"] > 0
     inputs["input_word_ids"] = np.where(is_real, inputs["input_word_ids"], vocabulary.pad_id)
     return Expected({DEFAULT_SIGNATURE: inputs})

@@ -14,9 +14,10 @@ from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.tagging import OUTSIDE, TaggedExample
 from data_pipeline.tokenizers.graph_characters import Characters
 from export import finetuned
+from export.encoding import padded
 from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
-from export.probes import PLACES, TEXTS, Expected, padded, places, text_array
+from export.probes import PLACES, TEXTS, Expected, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import encoder, encoder_cases
-from benchmarks.processes import Measurement, Worker, take_turns
+from benchmarks.processes import Measurement, Worker, medians, turns_of
 
 CASE = encoder_cases.Case("tiny", (3, 5), "classification", 8)
 
@@ -46,14 +46,14 @@ def test_a_row_compares_with_the_limit_and_the_best_tensorflow_peer():
 @pytest.mark.parametrize("which", ["forward", "training"])
 def test_our_workers_take_turns(which, tmp_path):
     workers = [encoder.LIBRARIES[0]]
-    measured = take_turns(
+    turns = turns_of(
         workers,
         lambda worker: CASE.request(worker, which, "float32"),
         peers="",
         log=tmp_path / "log",
     )
-    assert set(measured) == {worker.name for worker in workers}, (tmp_path / "log").read_text()
-    for measurement in measured.values():
+    assert set(turns) == {worker.name for worker in workers}, (tmp_path / "log").read_text()
+    for measurement in medians(turns).values():
         assert 0 < measurement.seconds < 60 and measurement.peak_bytes > 10 << 20
 
 
@@ -67,9 +67,9 @@ def test_a_worker_that_lacks_a_case_or_dies_is_left_out(tmp_path, capfd):
         "    print(json.dumps({**answer, 'peak_bytes': number}), flush=True)\n"
     )
     workers = [Worker(name, (str(script), name), "", "ours") for name in ("works", "lacks", "dies")]
-    measured = take_turns(workers, lambda worker: {}, peers="", log=tmp_path / "log")
-    assert set(measured) == {"works"}
-    assert measured["works"].seconds == 9.0
+    turns = turns_of(workers, lambda worker: {}, peers="", log=tmp_path / "log")
+    assert set(turns) == {"works"}
+    assert medians(turns)["works"].seconds == 9.0
     assert "dies ended without an answer" in capfd.readouterr().out
     assert "no memory" in (tmp_path / "log").read_text()
     assert workers[0].python("").samefile(sys.executable)

@@ -81,10 +81,9 @@ def model_dir(tiny_config, tmp_path) -> str:
 @pytest.mark.table
 def test_our_worker_answers_alike_with_and_without_the_scheduler(model_dir, tmp_path):
     model = serving.prepare(model_dir, tmp_path)
-    assert model.name == "run"
     batching = {"a": None, "b": vars(serving.Batching(4, 1000, 2))}
     workers = [dataclasses.replace(serving.OURS, name=name) for name in batching]
-    case = {**model.case, "rows": ["a b", "c", "d"] * 4, "batch": 2, "concurrency": 3}
+    case = {**model, "rows": ["a b", "c", "d"] * 4, "batch": 2, "concurrency": 3}
     turns = turns_of(
         workers,
         lambda worker: {**case, "batching": batching[worker.name]},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import training
-from benchmarks.processes import take_turns
+from benchmarks.processes import medians, turns_of
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -28,5 +28,5 @@ def test_the_loop_is_timed(tmp_path):
     case = {"preset": "albert-small-en", "data": data, "batch_size": 2, "precision": "float32"}
     workers = [worker for worker in training.WORKERS if worker.command[1] == "loop"]
     log = tmp_path / "log"
-    measured = take_turns(workers, lambda _: case, peers="", log=log)
-    assert measured and measured["whole loop"].seconds > 0, log.read_text()
+    turns = turns_of(workers, lambda _: case, peers="", log=log)
+    assert turns and medians(turns)["whole loop"].seconds > 0, log.read_text()

@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_tf.models import AlbertReplacedTokenDetector, AlbertSpanLabeler, AlbertTokenClassifier
 from export.check_export import ask, describe_signature, reply
 from export.probes import PLACES, Probe
-from export.signatures import masked_lm, question_probes, replaced_tokens, tagging
+from export.signatures import masked_lm, question_answering, replaced_tokens, tagging
 from tests.export.conftest import TAGS, loaded_as
 
 
@@ -52,7 +52,7 @@ def test_whatever_is_wrong_is_an_error(folder, tmp_path):
 
 def expected_of_questions(config, vocabulary):
     loaded = loaded_as(AlbertSpanLabeler(config), vocabulary, doc_stride=8, max_query_length=12)
-    return question_probes.expected(loaded)
+    return question_answering.expected(loaded)
 
 
 def expected_of_tags(config, vocabulary):

@@ -260,6 +260,16 @@ def loaded_store(models):
     return store
 
 
+def run_in_clean_environment(*command, cwd=None, **environment):
+    """Runs a command without this process's choice of Keras and packages."""
+    ours = ("TF_USE_LEGACY_KERAS", "KERAS_BACKEND", "PYTHONPATH")
+    others = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        command, cwd=cwd, env=others | environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 @pytest.fixture(scope="session")
 def run_module(quick_python):
     """Runs `python -m module flags...` in the repository's folder; returns the finished process."""

@@ -4,9 +4,7 @@ docs/migration.md, each in a process of its own, as the order of imports is the 
 
 import dataclasses
 import importlib
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.keras_choice import TF_VERSION
-from tests.export.conftest import rows
+from tests.export.conftest import rows, run_in_clean_environment
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "migration.md"
@@ -98,19 +96,8 @@ def blocks():
 
 
 def run(program, folder):
-    """Runs a program in a process of its own, with no setting of this one's Keras."""
-    ours = ("TF_USE_LEGACY_KERAS", "KERAS_BACKEND")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
-    environment["PYTHONPATH"] = str(ROOT)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    """Runs a program with this project in a process of its own."""
+    run_in_clean_environment(sys.executable, "-c", program, cwd=folder, PYTHONPATH=str(ROOT))
 
 
 @pytest.fixture

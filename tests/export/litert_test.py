@@ -47,8 +47,7 @@ def exported(model_dirs, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("task", "precision"),
-    rows(PAIRS, ("classifier", "float32"), ("question_answering", "int8")),
+    ("task", "precision"), rows(PAIRS, ("classifier", "float32"), ("question_answering", "int8"))
 )
 def test_answers_are_those_of_the_model(exported, task, precision, capfd):
     found = exported[task, precision]

@@ -8,7 +8,6 @@ That is here, or in the environments of benchmarks/make_peer_environments.sh:
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import google, huggingface, vocabulary
 from albert_tf.checkpoints.huggingface_config import as_groups
+from tests.export.conftest import run_in_clean_environment
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "migration.md"
 PEERS = ("transformers", "albert", "official", "keras_hub", "tensorflow_hub")
@@ -61,22 +61,12 @@ def python_with(peer):
     return os.path.join(FOLDER, ENVIRONMENTS[peer], "bin", "python")
 
 
-def run_peer(python, *arguments):
-    """Runs another environment's interpreter, with no setting of this one's Keras."""
-    ours = ("TF_USE_LEGACY_KERAS", "KERAS_BACKEND", "PYTHONPATH")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
-    done = subprocess.run(
-        [python, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture(scope="module")
 def garden_checkpoint(folders):
     """The google-research checkpoint, converted by the Garden's program."""
     google_dir, garden_dir = folders / "google", folders / "garden"
     garden_dir.mkdir()
-    run_peer(
+    run_in_clean_environment(
         python_with("official"),
         *("-m", "official.nlp.tools.tf2_albert_encoder_checkpoint_converter"),
         f"--albert_config_file={google_dir / 'albert_config.json'}",
@@ -128,7 +118,9 @@ def run(folders, exports, tmp_path, monkeypatch):
         if python != sys.executable:
             tokens = "".join(f"{name} = tf.constant({value})\n" for name, value in TOKENS.items())
             save = '__import__("numpy").save("pooled.npy", pooled)'
-            run_peer(python, "-c", f"import tensorflow as tf\n{tokens}{lines}\n{save}")
+            run_in_clean_environment(
+                python, "-c", f"import tensorflow as tf\n{tokens}{lines}\n{save}"
+            )
             return np.load("pooled.npy")
         names = {name: tf.constant(value) for name, value in TOKENS.items()}
         names.update(tf=tf, config=config)

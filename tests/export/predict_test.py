@@ -49,24 +49,27 @@ def test_binary_from_a_file_to_a_file_with_progress(exports, run_module, tmp_pat
         assert row["value"] == pytest.approx(other["value"], abs=1e-5)
 
 
+X = {"text": "x"}
+
+
 def test_rows_for_people():
     masked = {
         "top_pieces": [["▁a", "b"], ["", ""]],
         "top_probabilities": [[0.5, 0.25], [0, 0]],
         "num_masks": 1,
     }
-    assert format_row("x [MASK]", masked) == "x [MASK]\n  mask 1: a 0.500  b 0.250"
+    assert format_row({"text": "x [MASK]"}, masked) == "x [MASK]\n  mask 1: a 0.500  b 0.250"
     row = {"label": "red", "label_id": 1, "probabilities": [0.25, 0.75]}
-    assert format_row("x", row).split() == ["0.7500", "red", "x"]
-    assert format_row("x", {"value": 2.5}).split() == ["2.5000", "x"]
+    assert format_row(X, row).split() == ["0.7500", "red", "x"]
+    assert format_row(X, {"value": 2.5}).split() == ["2.5000", "x"]
     for others in ({"input_mask": [1]}, {"value": [0.5, 0.25]}):  # By tokens, over HTTP.
-        assert format_row("x", others) == f"x\n  {json.dumps(others)}"
+        assert format_row(X, others) == f"x\n  {json.dumps(others)}"
 
 
 def test_rows_of_the_other_tasks_for_people():
     row = {"value": 2.5}
     assert format_row({"text_a": "x", "text_b": "y"}, row).split() == ["2.5000", "x", "|", "y"]
-    assert format_row("x", {"similarity": 0.5, "pooled_similarity": 1.0}).split()[0] == "0.5000"
+    assert format_row(X, {"similarity": 0.5, "pooled_similarity": 1.0}).split()[0] == "0.5000"
     chosen = {"choice": 1, "option": "Ann", "probabilities": [0.25, 0.75]}
     assert format_row({"question": "who", "options": ["Bob", "Ann"]}, chosen).split() == [
         "0.7500", "Ann", "who",
@@ -77,12 +80,12 @@ def test_rows_of_the_other_tasks_for_people():
     }  # fmt: skip
     lines = format_row({"question": "Who?", "context": "Ann did."}, answered).splitlines()
     assert lines == [" 0.9000  Ann  [0, 3)  Who? | Ann did.", "   0.1000  Ann did"]
-    assert "(no answer)" in format_row("x", {**answered, "answer": ""})
+    assert "(no answer)" in format_row(X, {**answered, "answer": ""})
     tagged = {"words": ["a", ""], "labels": ["O", ""], "probabilities": [0.5, 0.0], "num_words": 1}
-    assert format_row("a", tagged).splitlines() == ["a", "  0.5000  O           a"]
+    assert format_row({"text": "a"}, tagged).splitlines() == ["a", "  0.5000  O           a"]
     replaced = {"pieces": ["\u2581a"], "probabilities": [0.25], "num_pieces": 1}
-    assert format_row("a", replaced).splitlines() == ["a", "  0.2500  \u2581a"]
-    assert format_row("x", {"embedding": list(range(9))}).endswith('[0, 1, 2, 3, "... 9"]}')
+    assert format_row({"text": "a"}, replaced).splitlines() == ["a", "  0.2500  \u2581a"]
+    assert format_row(X, {"embedding": list(range(9))}).endswith('[0, 1, 2, 3, "... 9"]}')
 
 
 def test_rows_of_files(tmp_path):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.checkpoints import native
 from albert_tf.models import (
@@ -53,21 +52,14 @@ Where While ZerosLike
 
 
 def ops_of(path):
-    graph = graph_of(path)
+    graph = saved_model.meta_graph(path).graph_def
     used = {node.op for node in graph.node}
     return used | {node.op for function in graph.library.function for node in function.node_def}
 
 
-def graph_of(path):
-    proto = saved_model_pb2.SavedModel()
-    with open(os.path.join(path, "saved_model.pb"), "rb") as file:
-        proto.ParseFromString(file.read())
-    return proto.meta_graphs[0].graph_def
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_graph_suits_stock_servers(exports, task):
-    graph = graph_of(exports.paths[task])
+    graph = saved_model.meta_graph(exports.paths[task]).graph_def
     functions = graph.library.function
     nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
     used = ops_of(exports.paths[task])

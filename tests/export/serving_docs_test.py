@@ -69,8 +69,7 @@ def test_a_request_is_answered_as_documented(client, request_number):
 
 
 @pytest.mark.parametrize(
-    "request_number",
-    [n for n, (_, method, *_) in enumerate(documented()) if method == ":predict"],
+    "request_number", [n for n, (_, method, *_) in enumerate(documented()) if method == ":predict"]
 )
 def test_the_same_row_over_grpc(client, rpc_address, request_number):
     task, method, body, _ = documented()[request_number]

@@ -11,7 +11,6 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
 from flask import Flask, Response, send_from_directory
 
 from albert_tf.checkpoints import vocabulary
@@ -79,7 +78,8 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
     "a cat" -> [{"piece": "▁a", "id": 21}, {"piece": "▁cat", "id": 2008}].
     """
     if servable not in _TOKENIZERS:
-        _TOKENIZERS[servable] = _tokenizer(servable.path)
+        file = vocabulary.find(os.path.join(servable.path, "assets"))
+        _TOKENIZERS[servable] = load_tokenizer(file) if file else None
     tokenizer = _TOKENIZERS[servable]
     if tokenizer is None:
         return []
@@ -87,12 +87,3 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
     ids = encode_with_masks(tokenizer, text) if reads_masks else tokenizer.encode(text)
     ids = ids[:_MAX_PIECES]
     return [{"piece": tokenizer.pieces[id_], "id": int(id_)} for id_ in ids]
-
-
-def _tokenizer(path: str) -> Tokenizer | None:
-    """The tokenizer among the assets of an export; None if there is none."""
-    for name in (vocabulary.SENTENCEPIECE, vocabulary.WORDPIECE):
-        file = os.path.join(path, "assets", name)
-        if tf.io.gfile.exists(file):
-            return load_tokenizer(file)
-    return None

@@ -1,6 +1,5 @@
 """A headless browser, driven over HTTP as the WebDriver standard says: no package is needed."""
 
-import base64
 import contextlib
 import json
 import shutil
@@ -21,11 +20,11 @@ class Browser:
     def __init__(self, session: str) -> None:
         self._session = session
 
-    def _call(self, path, body=None, method=None):
-        return command(f"{self._session}/{path}", body, method)
+    def _call(self, path, body):
+        return command(f"{self._session}/{path}", body)
 
-    def open(self, url, width=1200, height=1000):
-        self._call("window/rect", {"width": width, "height": height})
+    def open(self, url):
+        self._call("window/rect", {"width": 1200, "height": 1000})
         self._call("url", {"url": "about:blank"})
         self._call("url", {"url": url})
 
@@ -55,10 +54,6 @@ class Browser:
             assert time.monotonic() < deadline, f"never true: {script}"
             time.sleep(0.05)
 
-    def picture(self):
-        """A PNG of the window."""
-        return base64.b64decode(self._call("screenshot"))
-
 
 def command(url, body=None, method=None):
     """The value of a WebDriver command."""
@@ -72,7 +67,7 @@ def command(url, body=None, method=None):
 
 
 @contextlib.contextmanager
-def open_browser(dark=False, phone=False):
+def open_browser(phone=False):
     """A browser without a window on a screen; `phone`: as wide as one, 390 pixels."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -80,10 +75,7 @@ def open_browser(dark=False, phone=False):
     driver = subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL)
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     flags += ["--disable-dev-shm-usage", "--force-prefers-reduced-motion"]
-    options = {
-        "binary": CHROMIUM,
-        "args": [*flags, *(["--blink-settings=preferredColorScheme=0"] if dark else [])],
-    }
+    options = {"binary": CHROMIUM, "args": flags}
     if phone:
         metrics = {"width": 390, "height": 844, "pixelRatio": 1}
         options["mobileEmulation"] = {"deviceMetrics": metrics}
@@ -94,8 +86,7 @@ def open_browser(dark=False, phone=False):
                 if command(f"{address}/status")["ready"]:
                     break
             time.sleep(0.1)
-        wanted = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options,
-                                  "goog:loggingPrefs": {"browser": "ALL"}}}  # fmt: skip
+        wanted = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
         made = command(f"{address}/session", {"capabilities": wanted})
         session = f"{address}/session/{made['sessionId']}"
         yield Browser(session)

@@ -232,10 +232,7 @@ def test_a_second_signal_does_not_wait(slow_server):
 
 @pytest.mark.parametrize(
     "name, other",
-    [
-        ("rest_port", "grpc_port"),
-        pytest.param("grpc_port", "rest_port", marks=pytest.mark.table),
-    ],
+    [("rest_port", "grpc_port"), pytest.param("grpc_port", "rest_port", marks=pytest.mark.table)],
 )
 def test_a_port_in_use_is_found_before_models_are_loaded(quick_python, name, other):
     """Nothing lies where the model should, which would be the message otherwise."""

@@ -11,12 +11,7 @@ from data_pipeline.errors import UserError
 from export.probes import Probe, text_array
 from export.saved_model import existing_versions
 from export.server import models, servable
-from export.server.models import (
-    ModelConfig,
-    ModelStore,
-    parse_models,
-    read_config_file,
-)
+from export.server.models import ModelConfig, ModelStore, parse_models, read_config_file
 from export.server.refusals import ServingError
 from export.warmup import WARMUP_FILE, check_warmup, write_warmup
 from tests.export.server.clients import PREDICT, call

@@ -10,11 +10,7 @@ from tests.export.server.clients import PREDICT, call, refusal
 from tests.export.server.conftest import serving
 
 LIMITS = Limits(
-    max_request_bytes=11,
-    max_batch_size=3,
-    max_text_bytes=4,
-    max_row_values=6,
-    max_input_values=16,
+    max_request_bytes=11, max_batch_size=3, max_text_bytes=4, max_row_values=6, max_input_values=16
 )
 
 

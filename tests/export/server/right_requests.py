@@ -12,6 +12,9 @@ from tensorflow_serving.apis.classification_pb2 import ClassificationRequest, Cl
 from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest, RegressionResponse
 
+from export.probes import example_of
+from tests.export.server.clients import predict_request
+
 LABELS = ("short", "long")
 # Path of a version -> its number, which the model answers, too.
 VERSIONS = {"": 2, "/versions/1": 1, "/versions/2": 2, "/labels/stable": 1, "/labels/canary": 2}
@@ -127,17 +130,12 @@ def rpc(rng):
     method = rng.choice(("Predict", "Predict", "Predict", *EXAMPLES))
     if method == "Predict":
         signature, inputs, outputs = rng.choice(PREDICTIONS)(rng, rows, version)
-        request = predict_pb2.PredictRequest()
-        _name(request.model_spec, signature, label)
-        for name, value in inputs.items():
-            request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+        request = predict_request("tiny", signature, inputs=inputs, version_label=label)
         return method, request.SerializeToString(), lambda data: _check_outputs(data, outputs)
     request_class, response_class = EXAMPLES[method]
     found, request = texts(rng, rows), request_class()
     lengths = [size(text) for text in found]
-    for text in found:
-        feature = request.input.example_list.examples.add().features.feature["text"]
-        feature.bytes_list.value.append(text.encode())
+    request.input.example_list.examples.extend(example_of({"text": text}) for text in found)
     if method == "MultiInference":
         for verb in ("classify", "regress"):
             task = request.tasks.add(method_name=f"tensorflow/serving/{verb}")

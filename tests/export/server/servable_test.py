@@ -46,11 +46,7 @@ def test_answers(servable):
         ("", {"number": np.array([[2]])}, r"should have the shape \(None,\); received \(1, 1\)"),
         ("", {"number": np.array([2] * 4)}, "has 4 rows; this server allows up to 3"),
         ("", {"number": np.array([2, 3])}, "Model 'halves': .*Only even numbers"),
-        (
-            "",
-            {"number": np.array([2] * 3)},
-            "3 values; .* up to 2 .*--max_answer_values",
-        ),
+        ("", {"number": np.array([2] * 3)}, "3 values; .* up to 2 .*--max_answer_values"),
     ],
 )
 def test_what_does_not_fit(servable, signature, inputs, words):

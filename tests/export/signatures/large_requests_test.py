@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from export.graphs.windows import MOST_WINDOWS
 from export.probes import example_of, serialized_examples
 from export.signatures.masked_lm import MASKS_AT_A_TIME, MOST_POSITIONS
 from export.signatures.multiple_choice import MOST_FILLED_BYTES, MOST_SEQUENCES
-from export.signatures.question_answering import MOST_WINDOWS
 from export.signatures.tagging import MOST_WORDS
 from export.tasks import TASKS
 from tests.export.conftest import assert_same_answer
