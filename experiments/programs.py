@@ -24,7 +24,7 @@ def run_program(module: str, *arguments: str, log: Path | None = None) -> None:
         print(f"$ {shown(module, *arguments)}", file=messages, flush=True)
         ended = subprocess.run(
             [sys.executable, "-m", module, *arguments],
-            env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env=environment_variables(),
             stdout=messages,
             stderr=messages,
         )
