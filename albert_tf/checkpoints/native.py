@@ -12,13 +12,12 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, vocabulary
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import NOTHING, Allowed, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -191,14 +190,9 @@ def load_model(directory: str, packed: bool | None = None) -> keras.Model:
     return model
 
 
-def load_weights(
-    model: keras.Model,
-    directory: str,
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
-) -> list[str]:
+def load_weights(model: keras.Model, directory: str, allowed: Allowed = NOTHING) -> list[str]:
     """`weights.assign` from a model folder, whose names are the model's own."""
     _check_weights(directory)
     prefix = os.path.join(atomic_folders.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)
-    return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)
+    return assign(model.variables, weights, lambda ours: (ours, False), allowed)
