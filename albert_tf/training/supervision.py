@@ -13,7 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.training import failures, preemption, run_folder
+from albert_tf.training import failures, run_folder
+from albert_tf.training.hooks import preemption
 
 _USER_ERROR, _INTERRUPTED = 2, 130
 # Exit codes after which a restart would not help, or is not wanted.
