@@ -182,7 +182,7 @@ def google_tensors(
 
 def _tf1(layers: Layers) -> Shapes:
     """The variables of layers by TensorFlow 1's names."""
-    tensors = {}
+    tensors: Shapes = {}
     for name, sizes in layers.items():
         weights, bias = ("gamma", "beta") if len(sizes) == 1 else ("kernel", "bias")
         tensors |= {f"{name}/{weights}": list(sizes), f"{name}/{bias}": [sizes[-1]]}

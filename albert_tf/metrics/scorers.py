@@ -42,10 +42,7 @@ class Scorer:
         return (*self.names, *of_groups)
 
     def __call__(
-        self,
-        labels: Sequence[Any],
-        predictions: Sequence[Any],
-        groups: Sequence[str] | None = None,
+        self, labels: Sequence[Any], predictions: Sequence[Any], groups: Sequence[str] | None = None
     ) -> Scores:
         """All scores, from one pass over the predictions.
 
@@ -58,29 +55,19 @@ class Scorer:
                 f"{len(predictions)} for {len(labels)}"
             )
         scores = dict(self.score(labels, predictions))
-        return {**scores, **self._group_scores(labels, predictions, groups)}
-
-    def _group_scores(
-        self,
-        labels: Sequence[Any],
-        predictions: Sequence[Any],
-        groups: Sequence[str] | None,
-    ) -> Scores:
         if not self.groups:
-            return {}
+            return scores
         if groups is None or len(groups) != len(labels) or not set(groups) <= set(self.groups):
             raise ValueError(
                 f"expected one of the groups {', '.join(self.groups)} for each of {len(labels)} "
                 "examples"
             )
-        scores: Scores = {}
         for group in self.groups:
             members = [number for number, name in enumerate(groups) if name == group]
-            of_group = (
-                self.score([labels[n] for n in members], [predictions[n] for n in members])
-                if members
-                else dict.fromkeys(self.names)
-            )
+            of_group: Scores = dict.fromkeys(self.names)
+            if members:
+                chosen = ([values[n] for n in members] for values in (labels, predictions))
+                of_group = self.score(*chosen)
             scores.update({f"{name}_{group}": value for name, value in of_group.items()})
         return scores
 
@@ -141,8 +128,7 @@ def glue_task_score(task: str, scores: Mapping[str, float | None]) -> float | No
 
 
 def glue_score(
-    scores: Mapping[str, Mapping[str, float | None]],
-    mnli_mismatched: Mapping[str, float | None],
+    scores: Mapping[str, Mapping[str, float | None]], mnli_mismatched: Mapping[str, float | None]
 ) -> float | None:
     """The GLUE score in [-1, 1]: the mean over nine tasks; None if a task's score is undefined.
 

@@ -187,9 +187,8 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def is_decayed(self, name: str) -> bool:
         """Whether weight decay applies to the variable of that name."""
-        return not any(
-            re.search(pattern, name) for pattern in self.exclude_from_weight_decay_patterns
-        )
+        patterns = self.exclude_from_weight_decay_patterns
+        return not any(re.search(pattern, name) for pattern in patterns)
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[tf.Variable] | None = None, var_names: Sequence[str] | None = None
