@@ -203,17 +203,14 @@ def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
 
 def _check_arithmetic(config: AlbertConfig, kind: str) -> None:
     """Raises UserError for settings that the reference does not have and would ignore."""
-    other = {"gelu_erf": "by tanh", "gelu": "exactly"}
-    if config.hidden_act == _OTHER_GELU[kind]:
-        raise UserError(
-            f"hidden_act {config.hidden_act}: {_software(kind)} computes GELU "
-            f"{other[config.hidden_act]} only, so its outputs would differ. Use another format."
-        )
-    if config.layer_norm_eps != _LAYER_NORM_EPS:
-        raise UserError(
-            f"layer_norm_eps {config.layer_norm_eps:g}: {_software(kind)} always adds "
-            f"{_LAYER_NORM_EPS:g}, so its outputs would differ. Use another format."
-        )
+    act, eps, difference = config.hidden_act, config.layer_norm_eps, ""
+    if act == _OTHER_GELU[kind]:
+        way = {"gelu_erf": "by tanh", "gelu": "exactly"}[act]
+        difference = f"hidden_act {act}: {_software(kind)} computes GELU {way} only"
+    elif eps != _LAYER_NORM_EPS:
+        difference = f"layer_norm_eps {eps:g}: {_software(kind)} always adds {_LAYER_NORM_EPS:g}"
+    if difference:
+        raise UserError(f"{difference}, so its outputs would differ. Use another format.")
 
 
 def _software(kind: str) -> str:

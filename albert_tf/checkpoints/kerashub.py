@@ -182,10 +182,8 @@ def _check(model: AlbertModel, beside: Beside) -> str | None:
     groups = as_groups(config)
     check_groups_agree(groups.num_hidden_layers, groups.num_hidden_groups, _SOFTWARE)
     is_albert = kind_to_write(model, beside.metadata.get("model_type")) == "albert"
-    found = {"hidden_act": config.hidden_act, "layer_norm_eps": config.layer_norm_eps}
-    computed = {"hidden_act": "gelu", "layer_norm_eps": 1e-12}
-    if not config.tie_word_embeddings:
-        found["tie_word_embeddings"], computed["tie_word_embeddings"] = False, True
+    computed = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "tie_word_embeddings": True}
+    found = {name: getattr(config, name) for name in computed}
     others = [f"{name} {value}" for name, value in found.items() if value != computed[name]]
     if others or not is_albert:
         raise UserError(
