@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from albert_tf.metrics import classification, correlation, retrieval, tagging
+from albert_tf.metrics import classification, correlation, tagging
 
 # Name of a score, that of scikit-learn's or scipy's function -> value; None if undefined.
 Scores = dict[str, float | None]
@@ -86,7 +86,7 @@ _ACCURACY_AND_F1 = _named(classification.accuracy, classification.f1)
 _ACCURACY_AND_F1_MACRO = _named(classification.accuracy, classification.f1_macro)
 _ACCURACY_AND_MATTHEWS = _named(classification.accuracy, classification.matthews_corrcoef)
 _CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.mean_squared_error)
-_RETRIEVAL = _named(retrieval.accuracy_at_1, retrieval.mean_reciprocal_rank)
+_RETRIEVAL = _named(correlation.accuracy_at_1, correlation.mean_reciprocal_rank)
 _CLASSES = _named(
     classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
 )

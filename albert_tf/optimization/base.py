@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
+from albert_tf.machine import fast_switch
 from albert_tf.optimization import in_place
 from albert_tf.optimization.updates import (
     AdamSettings,
@@ -126,7 +127,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         m, v = self._moments(variable)
         step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
         adapts = self.adapts(name)
-        if in_place.is_possible():
+        if fast_switch.is_on():
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
         # The formulas take tensors: they would read a variable again at every use.

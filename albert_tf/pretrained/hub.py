@@ -6,11 +6,11 @@ is not used.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import hashlib
 import os
-import queue
 import re
 import threading
 from collections.abc import Callable, Collection
@@ -244,25 +244,22 @@ def _in_time(ask: Callable[[], Any], what: str) -> Any:
     # packets are lost. `ask` runs in a thread, because the lookup of a host name has no time
     # limit.
     seconds = _seconds()
-    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+    answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def run() -> None:
         try:
-            answers.put((ask(), None))
+            answer.set_result(ask())
         except Exception as error:
-            answers.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except queue.Empty:
+    concurrent.futures.wait([answer], seconds)
+    if not answer.done():
         raise TimeoutError(
             f"{what} was not answered in {seconds:g} seconds (HF_HUB_ETAG_TIMEOUT sets another "
             "time)"
-        ) from None
-    if error:
-        raise error
-    return answer
+        )
+    return answer.result()
 
 
 def _damage(path: str, sha256: str | None) -> str | None:

@@ -81,16 +81,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Returns when every worker has called it."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        sum_over_workers(strategy, 0.0)
+        float(sum_over_workers(strategy, tf.constant(0.0)))
 
 
-def sum_over_workers(strategy: tf.distribute.Strategy, value: float) -> float:
-    """The sum of the values that the replicas of all workers pass."""
-    return float(reduce_over_workers(strategy, tf.constant(value)))
-
-
-def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
-    """`sum_over_workers` of scalars, also in a graph."""
+def sum_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
+    """The sum of the scalars that the replicas of all workers pass, also in a graph."""
 
     def replica_sum() -> tf.Tensor:
         context = tf.distribute.get_replica_context()

@@ -111,7 +111,8 @@ class StopRequest:
         """Whether a signal came to this process or another worker, so that all stop at one step."""
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return self.number is not None
-        return sum_over_workers(strategy, float(self.number is not None)) > 0
+        number_of_signals = tf.constant(float(self.number is not None))
+        return float(sum_over_workers(strategy, number_of_signals)) > 0
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         """The handler in the main thread."""
