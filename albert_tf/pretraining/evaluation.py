@@ -109,11 +109,10 @@ class HeldOut:
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
             baselines = pretraining_baselines(train_manifest or manifest, manifest)
-            names = list(PretrainingObjective.metrics_of(objective))
+            names = [name for name in PretrainingObjective.metrics_of(objective) if name in metrics]
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
-            names = [name for name in names if name in metrics]
-            if not number:  # Detection and spans are measured on the first folder, too.
+            else:  # Detection and spans are measured on the first folder, too.
                 length = manifest["statistics"]["mean_length"]
                 others = {**detection_baselines(metrics), **span_baselines(metrics, length)}
                 names, baselines = [*names, *others], {**baselines, **others}

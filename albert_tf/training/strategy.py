@@ -43,7 +43,8 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
                 "variable TF_CONFIG, which is not set. Set it on each worker, or use mirrored."
             )
         return _multi_worker_strategy(os.environ["TF_CONFIG"])
-    devices = _local_devices()
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
     if distribution == "one_device":
         return tf.distribute.OneDeviceStrategy(devices[0])
     return tf.distribute.MirroredStrategy(devices)
@@ -95,11 +96,6 @@ def sum_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.T
     return strategy.experimental_local_results(strategy.run(replica_sum))[0]
 
 
-def _local_devices() -> list[str]:
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    return [device.name for device in tf.config.list_logical_devices(kind)]
-
-
 def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
     if not tpu:
         raise UserError(
@@ -108,7 +104,9 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
         )
     try:
         if tpu.startswith("grpc://"):
-            _connect(tpu)  # TensorFlow itself would try for minutes.
+            # TensorFlow itself would try for minutes. 8470 is the usual port of Cloud TPUs.
+            place = urlsplit(tpu)
+            socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         if tpu != "local":
             tf.config.experimental_connect_to_cluster(resolver)
@@ -120,10 +118,3 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
             "that it runs; 'local' is for the machine that has the TPU."
         ) from None
     return tf.distribute.TPUStrategy(resolver)
-
-
-def _connect(address: str) -> None:
-    """Raises OSError or ValueError if nothing listens at a grpc:// address."""
-    place = urlsplit(address)
-    # 8470 is the usual port of Cloud TPUs.
-    socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

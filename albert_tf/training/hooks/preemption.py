@@ -8,7 +8,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -183,7 +182,11 @@ class Preemption(Hook):
         # Before the checkpoint of this step: without it the totals are ignored, so that a kill
         # between the two loses nothing.
         if stop.is_early and stop.is_sound and self._run.is_chief:
-            write_totals(self._run.run_dir, stop.step, stop.outcome.totals)
+            # float32 values survive JSON bit by bit:
+            # {"step": 7, "totals": {"masked_lm_loss": [118.52069091796875, 14.0]}}.
+            totals = {name: list(map(float, ratio)) for name, ratio in stop.outcome.totals.items()}
+            record = {"step": stop.step, "totals": totals}
+            atomic_files.write_json(os.path.join(self._run.run_dir, _TOTALS), record)
         # All workers take part in this check, so that they stop at the same step.
         if stop.is_early or self._request.arrived(self._stepper.strategy):
             stop.needs_checkpoint = True
@@ -215,14 +218,6 @@ class Preemption(Hook):
 
 def _about(seconds: float | None) -> str:
     return "" if seconds is None else f" (about {max(seconds, 0.1):.1f} seconds)"
-
-
-def write_totals(run_dir: str, step: int, totals: Mapping[str, Ratio]) -> None:
-    """Stores the sums since the last report when a run is stopped at a step. float32 values survive
-    JSON bit by bit: {"step": 7, "totals": {"masked_lm_loss": [118.52069091796875, 14.0]}}.
-    """
-    values = {name: [float(part) for part in ratio] for name, ratio in totals.items()}
-    atomic_files.write_json(os.path.join(run_dir, _TOTALS), {"step": step, "totals": values})
 
 
 def read_totals(run: Run) -> dict[str, Ratio]:
