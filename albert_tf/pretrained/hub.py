@@ -175,16 +175,11 @@ def _check_files(name: str, files: Collection[str]) -> None:
 
 def _hashes(folder: str) -> str:
     """The SHA-256 of each weights file: "model.safetensors sha256 d24c30..."."""
-    paths = huggingface_weights.weights_files(folder)
-    digests = [(os.path.basename(path), _digest(path, hashlib.sha256())) for path in paths]
-    return ", ".join(f"{name} sha256 {digest}" for name, digest in digests)
-
-
-def _digest(path: str, digest: Any) -> str:
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+    hashes = [
+        f"{os.path.basename(path)} sha256 {atomic_files.file_sha256(path)}"
+        for path in huggingface_weights.weights_files(folder)
+    ]
+    return ", ".join(hashes)
 
 
 @functools.cache  # Called several times per program; hashing 900 MB takes seconds.
@@ -273,7 +268,10 @@ def _damage(path: str, sha256: str | None) -> str | None:
         digest = hashlib.sha1(b"blob %d\0" % os.path.getsize(path))
     else:
         return None  # On a file system without links, the cache does not store the hash.
-    found = _digest(path, digest)
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    found = digest.hexdigest()
     return None if found == expected else f"its hash is {found}, not {expected}"
 
 
