@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from albert_tf.models.losses import Ratio
 from albert_tf.training import starts
-from albert_tf.training.checkpoint_files import checkpoints_dir, whole
+from albert_tf.training.checkpoint_files import checkpoints_dir, with_index
 from albert_tf.training.hooks.base import Hook, Run, Stop
 from albert_tf.training.hooks.checkpoints import Checkpoints
 from albert_tf.training.hooks.figures import Evaluation
@@ -82,13 +82,13 @@ class StopRequest:
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is not threading.main_thread():
             return self  # Python lets only the main thread handle signals.
-        heard, self._written = socket.socketpair()
-        self._written.setblocking(False)  # As `set_wakeup_fd` demands.
-        self._previous_fd = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
+        receiver, self._sender = socket.socketpair()
+        self._sender.setblocking(False)  # As `set_wakeup_fd` demands.
+        self._previous_fd = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         for number in _NAMES:
             if signal.getsignal(number) != signal.SIG_IGN:  # Background jobs ignore Ctrl-C.
                 self._previous[number] = signal.signal(number, self._remember)
-        self._thread = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._thread = threading.Thread(target=self._listen, args=(receiver,), daemon=True)
         self._thread.start()
         return self
 
@@ -97,7 +97,7 @@ class StopRequest:
             for number, handler in self._previous.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(self._previous_fd)
-            self._written.close()
+            self._sender.close()
             self._thread.join()
 
     def watch(self, run: Preemption) -> None:
@@ -120,11 +120,11 @@ class StopRequest:
         if is_second and callable(previous) and previous is not interrupt_program:
             previous(number, frame)  # A notebook: the second Ctrl-C is a KeyboardInterrupt.
 
-    def _listen(self, heard: socket.socket) -> None:
+    def _listen(self, receiver: socket.socket) -> None:
         """The thread's function: it returns when the context closes the other end of the socket."""
         count = 0
-        with heard:
-            while data := heard.recv(1):
+        with receiver:
+            while data := receiver.recv(1):
                 if data[0] in self._previous:
                     count += 1
                     self.number = self.number or data[0]
@@ -213,7 +213,7 @@ class Preemption(Hook):
 
     def newest_checkpoint(self) -> int:
         """Step of the newest checkpoint that is complete; 0: there is none."""
-        return max(whole(checkpoints_dir(self._run.run_dir)), default=0)
+        return max(with_index(checkpoints_dir(self._run.run_dir)), default=0)
 
 
 def _about(seconds: float | None) -> str:
