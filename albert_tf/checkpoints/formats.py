@@ -176,13 +176,12 @@ class Google(Source):
 
     @classmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
+        prefix = path
         if tf.io.gfile.isdir(path):
             prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-            return cls._at(os.path.join(path, prefixes[0])) if len(prefixes) == 1 else None
-        return cls._at(path)
-
-    @classmethod
-    def _at(cls, prefix: str) -> Source:
+            if len(prefixes) != 1:
+                return None
+            prefix = os.path.join(path, prefixes[0])
         bundle.check_exists(prefix)
         folder = os.path.dirname(prefix)
         vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
