@@ -164,7 +164,8 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
     if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]
-    if not _are_finite(predictions):
+    # Classes, tags and texts are no numbers.
+    if not all(math.isfinite(each) for each in predictions if isinstance(each, float)):
         return ["Some predictions are not finite numbers: correlations are undefined."]
     # One example proves nothing, and if all labels are alike, equal predictions may be right.
     if len(predictions) == 1 or not _are_alike(predictions):
@@ -181,11 +182,6 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
         f"{sentence}: the model does not distinguish examples. Try a lower learning rate, "
         "more warm-up or another seed."
     ]
-
-
-def _are_finite(values: Sequence[Any]) -> bool:
-    """Whether no value is nan or infinite; classes, tags and texts are not."""
-    return all(math.isfinite(value) for value in values if isinstance(value, float))
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
