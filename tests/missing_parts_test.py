@@ -184,15 +184,15 @@ def test_messages_name_the_cause(google, tensors):
     prefix = google(tensors)
     wider = albert_tf.AlbertPretrainer(config.replace(hidden_size=2 * config.hidden_size))
     with pytest.raises(UserError, match="(?s)misshapen.*Pass the configuration") as error:
-        formats.load_weights(wider, prefix)
+        formats.recognize(prefix).load(wider)
     assert len(str(error.value).splitlines()) < 10
     with pytest.raises(UserError, match="(?s)missing.*Pass the configuration"):
         model = albert_tf.AlbertPretrainer(config.replace(num_hidden_groups=2))
-        formats.load_weights(model, prefix)
+        formats.recognize(prefix).load(model)
     with pytest.raises(UserError, match="(?s)missing: output_weights.*lacks a part"):
-        formats.load_weights(albert_tf.AlbertClassifier(config, 2), prefix)
+        formats.recognize(prefix).load(albert_tf.AlbertClassifier(config, 2))
     with pytest.raises(UserError, match="(?s)unused: cls/.*parts that this model lacks"):
-        formats.load_weights(albert_tf.AlbertEncoder(config), prefix)
+        formats.recognize(prefix).load(albert_tf.AlbertEncoder(config))
 
 
 def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors, tmp_path):
@@ -216,7 +216,7 @@ def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors,
     assert race.returncode == 0 and "AlbertMultipleChoice" in race.stdout, race.stderr
     source = formats.recognize(str(tmp_path / "race"))
     model = source.make_model(source.config())
-    formats.load_weights(model, source.path)
+    source.load(model)
     np.testing.assert_array_equal(
         model.encoder.embeddings.word_embeddings, tensors["bert/embeddings/word_embeddings"] + 1
     )

@@ -68,3 +68,9 @@ def count_parameters(config: AlbertConfig) -> dict[str, int]:
         "masked_lm": hidden * embedding + 3 * embedding + config.vocab_size + output_table,
         "sentence_order": 2 * hidden + 2,
     }
+
+
+def encoder_parameters(config: AlbertConfig) -> int:
+    """The number of parameters of an encoder, including its pooler."""
+    parts = count_parameters(config)
+    return sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]

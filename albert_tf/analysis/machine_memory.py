@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from albert_tf.analysis.costs import count_parameters
+from albert_tf.analysis.costs import encoder_parameters
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
@@ -25,8 +25,7 @@ def machine_bytes() -> int:
 def check_weights_fit(config: AlbertConfig) -> None:
     """Raises UserError for an encoder whose weights alone are more than this machine's memory."""
     # TensorFlow would fail only after filling a part of the memory.
-    parts = count_parameters(config)
-    number = sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
+    number = encoder_parameters(config)
     needed, available = _BYTES_PER_PARAMETER * number, machine_bytes()
     if needed > available:
         raise UserError(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from albert_tf.analysis.costs import count_parameters, encoder_flops_per_token
+from albert_tf.analysis.costs import (
+    count_parameters,
+    encoder_flops_per_token,
+    encoder_parameters,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.pretrained.presets import PRESETS
@@ -159,12 +163,6 @@ def paper_table(name: str) -> str:
     if has_scores:
         lines.append("computed: the mean of five tasks, SQuAD as (F1 + EM) / 2, of printed scores.")
     return "\n".join([*lines, *table.notes])
-
-
-def encoder_parameters(config: AlbertConfig) -> int:
-    """The number of parameters of an encoder, including its pooler."""
-    parts = count_parameters(config)
-    return sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
 
 
 def _line(row: Row) -> str:

@@ -24,6 +24,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.kerashub import KerasHub
 from albert_tf.checkpoints.source import Beside, Source
+from albert_tf.checkpoints.weights import NOTHING, Allowed
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError, warn_once
@@ -77,13 +78,8 @@ class Native(Source):
     def make_model(self, config: AlbertConfig) -> keras.Model:
         return native.make_model(self.path, config)
 
-    def load(
-        self,
-        model: keras.Model,
-        allow_missing: Sequence[str] = (),
-        allow_unused: Sequence[str] = (),
-    ) -> list[str]:
-        return native.load_weights(model, self.path, allow_missing, allow_unused)
+    def load(self, model: keras.Model, allowed: Allowed = NOTHING) -> list[str]:
+        return native.load_weights(model, self.path, allowed)
 
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
@@ -152,13 +148,8 @@ class HuggingFace(Source):
     def make_model(self, config: AlbertConfig) -> keras.Model:
         return huggingface.make_model(self._needed_config(), config)
 
-    def load(
-        self,
-        model: keras.Model,
-        allow_missing: Sequence[str] = (),
-        allow_unused: Sequence[str] = (),
-    ) -> list[str]:
-        return huggingface.load(model, self.path, allow_missing, allow_unused)
+    def load(self, model: keras.Model, allowed: Allowed = NOTHING) -> list[str]:
+        return huggingface.load(model, self.path, allowed)
 
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
@@ -185,13 +176,12 @@ class Google(Source):
 
     @classmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
+        prefix = path
         if tf.io.gfile.isdir(path):
             prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-            return cls._at(os.path.join(path, prefixes[0])) if len(prefixes) == 1 else None
-        return cls._at(path)
-
-    @classmethod
-    def _at(cls, prefix: str) -> Source:
+            if len(prefixes) != 1:
+                return None
+            prefix = os.path.join(path, prefixes[0])
         bundle.check_exists(prefix)
         folder = os.path.dirname(prefix)
         vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
@@ -208,7 +198,7 @@ class Google(Source):
         return super().config()
 
     def metadata(self) -> dict[str, Any]:
-        kind = google.kind_of(self.path)
+        kind = google.GoogleWeights(self.path).kind
         return {} if kind == "albert" else {"model_type": kind}
 
     @property
@@ -218,13 +208,8 @@ class Google(Source):
     def make_model(self, config: AlbertConfig) -> keras.Model:
         return google.make_model(self.path, config, self.head)
 
-    def load(
-        self,
-        model: keras.Model,
-        allow_missing: Sequence[str] = (),
-        allow_unused: Sequence[str] = (),
-    ) -> list[str]:
-        return google.load(model, self.path, allow_missing, allow_unused, self.use_averages)
+    def load(self, model: keras.Model, allowed: Allowed = NOTHING) -> list[str]:
+        return google.load(model, self.path, allowed, self.use_averages)
 
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
@@ -293,22 +278,12 @@ def _parts(prefix: str) -> list[str]:
     return sorted(os.path.join(folder, each) for each in names if part.fullmatch(each))
 
 
-def load_weights(
-    model: keras.Model,
-    path: str,
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
-) -> list[str]:
-    """`weights.assign` from a path in any format, see `recognize`."""
-    return recognize(path).load(model, allow_missing, allow_unused)
-
-
 def load_whole(model: keras.Model, source: Source) -> list[str]:
     """Loads a model that must compute the same as its source. Returns the names of variables that
     the source lacks: only parts that the outputs do not need, which some Hugging Face classes do
     not have. Raises UserError if the outputs need a missing variable.
     """
-    new = source.load(model, source.may_lack)
+    new = source.load(model, Allowed(source.may_lack))
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
         raise UserError(
             f"{source.path} lacks {', '.join(new)}, without which {type(model).__name__} cannot "
@@ -317,26 +292,26 @@ def load_whole(model: keras.Model, source: Source) -> list[str]:
     return new
 
 
-def load_start(model: keras.Model, path: str) -> None:
-    """Loads a model for training with the weights that a path has for it: the encoder, the heads of
-    an AlbertPretrainer, and the head of an AlbertSpanLabeler if it was pre-trained. All other heads
-    are new. Prints one line about other new parts, and one about a pre-trained span head.
+def load_start(model: keras.Model, source: Source) -> None:
+    """Loads a model for training with the weights that a source has for it: the encoder, the heads
+    of an AlbertPretrainer, and the head of an AlbertSpanLabeler if it was pre-trained. All other
+    heads are new. Prints one line about other new parts, and one about a pre-trained span head.
     """
-    source, spans = recognize(path), AlbertSpanPretrainer
+    spans = AlbertSpanPretrainer
     is_pretrained = source.is_own and source.metadata()["task"] == spans.saved_as
     if isinstance(model, AlbertSpanLabeler) and is_pretrained:
-        print(f"The span head starts with the weights in {path}.", flush=True)
+        print(f"The span head starts with the weights in {source.path}.", flush=True)
     elif not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
     # Only this project's format stores this model.
     is_foreign = isinstance(model, spans) and not source.is_own
     filled = model.without_spans() if is_foreign else model
-    new = source.load(filled, AS_A_START, NOT_ENCODER)
+    new = source.load(filled, Allowed(AS_A_START, NOT_ENCODER))
     if is_foreign:
         model.take_weights(filled)
         new += [variable_name(variable) for variable in model.span.variables]
     if new:
-        warn_once(f"not in {path}, and new: {', '.join(new)}")
+        warn_once(f"not in {source.path}, and new: {', '.join(new)}")
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
@@ -348,7 +323,7 @@ def round_trip(model: keras.Model, folder: str) -> float:
         heads = {AlbertClassifier: "classifier", AlbertMultipleChoice: "multiple_choice"}
         source = dataclasses.replace(source, head=heads.get(type(model)))
     copy = source.make_model(source.config())
-    lost = source.load(copy, source.may_lack)
+    lost = source.load(copy, Allowed(source.may_lack))
     pairs = [
         (left, right)
         for left, right in zip(model.variables, copy.variables, strict=True)

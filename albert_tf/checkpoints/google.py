@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.huggingface import kind_to_write
 from albert_tf.checkpoints.huggingface_config import as_groups, to_huggingface
 from albert_tf.checkpoints.names import check_sharing, variable_names
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import NOTHING, Allowed, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import GOOGLE_CONFIGS
 from albert_tf.errors import UserError, warn_once
@@ -64,8 +64,10 @@ _OTHER_MODELS = {
 }
 
 
-class _GoogleWeights(bundle.BundleWeights):
-    """A checkpoint by the reference's names, from any version of its code."""
+class GoogleWeights(bundle.BundleWeights):
+    """A checkpoint by the reference's names, from any version of its code. `kind`: of the model in
+    it, one of `names.KINDS`.
+    """
 
     def __init__(self, prefix: str, use_averages: bool = False) -> None:
         super().__init__(prefix, use_averages)
@@ -74,6 +76,11 @@ class _GoogleWeights(bundle.BundleWeights):
         names = {_KERAS_NORM.sub("/LayerNorm/", name): name for name in self._stored}
         self._stored = {name: self._stored[stored] for name, stored in names.items()}
         self.shapes = {name: self.shapes[stored] for name, stored in names.items()}
+        if any(name.startswith("electra/") for name in self.shapes):
+            self.kind = "electra"
+        else:
+            is_bert = "bert/encoder/layer_0/output/dense/bias" in self.shapes
+            self.kind = "bert" if is_bert else "albert"
 
 
 def _check_names(prefix: str, names: Iterable[str]) -> None:
@@ -89,22 +96,11 @@ def _check_names(prefix: str, names: Iterable[str]) -> None:
             raise UserError(f"checkpoint {prefix} cannot be read: it has {found}. {reason}")
 
 
-def kind_of(prefix: str) -> str:
-    """The kind of model in a checkpoint, one of `names.KINDS`."""
-    return _kind(_GoogleWeights(prefix))
-
-
-def _kind(weights: bundle.BundleWeights) -> str:
-    if any(name.startswith("electra/") for name in weights.shapes):
-        return "electra"
-    return "bert" if "bert/encoder/layer_0/output/dense/bias" in weights.shapes else "albert"
-
-
 def electra_config(prefix: str) -> AlbertConfig | None:
     """The architecture of an ELECTRA, from the shapes of its weights; None for other checkpoints.
     The published archives have no configuration, and all of them have a head size of 64.
     """
-    shapes = _GoogleWeights(prefix).shapes
+    shapes = GoogleWeights(prefix).shapes
     words = shapes.get("electra/embeddings/word_embeddings")
     layer = re.compile(r"electra/encoder/layer_\d+/intermediate/dense/bias")
     sizes = [shape[0] for name, shape in shapes.items() if layer.fullmatch(name)]
@@ -133,7 +129,7 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> Al
     HEADS, decides; None assumes a regression, with a warning. Raises UserError if the checkpoint
     has no such head.
     """
-    shapes = _GoogleWeights(prefix).shapes
+    shapes = GoogleWeights(prefix).shapes
     outputs = shapes.get("output_weights", [0])[0]
     if head and (outputs == 0 or (outputs > 1 and head != "classifier")):
         raise UserError(
@@ -161,28 +157,21 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> Al
 
 
 def load(
-    model: AlbertModel,
-    prefix: str,
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
-    use_averages: bool = False,
+    model: AlbertModel, prefix: str, allowed: Allowed = NOTHING, use_averages: bool = False
 ) -> list[str]:
-    """`weights.assign` from a checkpoint of the reference.
-
-    Args:
-      prefix: path without `.index`.
-      use_averages: read the averages of the weights, which TensorFlow's ExponentialMovingAverage
-        stores next to them.
+    """`weights.assign` from a checkpoint of the reference, whose path without `.index` is `prefix`.
+    use_averages: read the averages of the weights, which TensorFlow's ExponentialMovingAverage
+    stores next to them.
     """
-    weights = _GoogleWeights(prefix, use_averages)
-    kind = _kind(weights)
+    weights = GoogleWeights(prefix, use_averages)
+    kind = weights.kind
     if kind == "electra":
-        allow_unused = [*allow_unused, _GENERATOR]
-        allow_missing = [*allow_missing, *(f"^{part}" for part in _WITHOUT[kind])]
+        absent = [f"^{part}" for part in _WITHOUT[kind]]
+        allowed = Allowed([*allowed.missing, *absent], [*allowed.unused, _GENERATOR])
     stored_names = _stored_names(model, kind)
     if weights.has_averages and not use_averages:
         warn_once(f"{prefix} also holds averages of its weights: convert --use_averages reads them")
-    return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
+    return assign(model.variables, weights, stored_names.__getitem__, allowed)
 
 
 def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
@@ -214,17 +203,14 @@ def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
 
 def _check_arithmetic(config: AlbertConfig, kind: str) -> None:
     """Raises UserError for settings that the reference does not have and would ignore."""
-    other = {"gelu_erf": "by tanh", "gelu": "exactly"}
-    if config.hidden_act == _OTHER_GELU[kind]:
-        raise UserError(
-            f"hidden_act {config.hidden_act}: {_software(kind)} computes GELU "
-            f"{other[config.hidden_act]} only, so its outputs would differ. Use another format."
-        )
-    if config.layer_norm_eps != _LAYER_NORM_EPS:
-        raise UserError(
-            f"layer_norm_eps {config.layer_norm_eps:g}: {_software(kind)} always adds "
-            f"{_LAYER_NORM_EPS:g}, so its outputs would differ. Use another format."
-        )
+    act, eps, difference = config.hidden_act, config.layer_norm_eps, ""
+    if act == _OTHER_GELU[kind]:
+        way = {"gelu_erf": "by tanh", "gelu": "exactly"}[act]
+        difference = f"hidden_act {act}: {_software(kind)} computes GELU {way} only"
+    elif eps != _LAYER_NORM_EPS:
+        difference = f"layer_norm_eps {eps:g}: {_software(kind)} always adds {_LAYER_NORM_EPS:g}"
+    if difference:
+        raise UserError(f"{difference}, so its outputs would differ. Use another format.")
 
 
 def _software(kind: str) -> str:

@@ -26,7 +26,7 @@ from albert_tf.checkpoints.names import (
     check_sharing,
     variable_names,
 )
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import NOTHING, Allowed, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
@@ -92,20 +92,16 @@ def kind_to_write(model: AlbertModel, stated: str | None = None) -> str:
     return "albert" if config.has_embedding_projection else "bert"
 
 
-def load(
-    model: AlbertModel,
-    directory: str,
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
-) -> list[str]:
+def load(model: AlbertModel, directory: str, allowed: Allowed = NOTHING) -> list[str]:
     """`weights.assign` from a folder. If Hugging Face's class for the task has no pooler, the
     model's pooler keeps its values.
     """
     weights = HuggingFaceWeights(directory)
     rows = _rows(model, weights.kind)
     _end(model, weights.kind)
+    missing, unused = [*allowed.missing], [*allowed.unused]
     if isinstance(model, (AlbertSpanLabeler, AlbertTokenClassifier)):
-        allow_missing = [*allow_missing, f"^{_POOLER}"]
+        missing.append(f"^{_POOLER}")
     if weights.kind == "albert" and not model.config.has_embedding_projection:
         size = model.config.hidden_size
         # A projection of another shape belongs to another model: `assign` reports all shapes.
@@ -116,12 +112,12 @@ def load(
                 'configuration with "always_project_embeddings": true, or none, to use the '
                 "folder's own."
             )
-        allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
+        unused.append(f"^{re.escape(HUGGINGFACE_PROJECTION)}\\.")
     if isinstance(model, AlbertPretrainer):
-        allow_unused = [*allow_unused, *_copies(weights, model.config)]
+        unused += _copies(weights, model.config)
     # A variable that Hugging Face's class does not have is reported under our name.
     stored = {row.ours: (row.huggingface or row.ours, row.huggingface_transposed) for row in rows}
-    return assign(model.variables, weights, stored.__getitem__, allow_missing, allow_unused)
+    return assign(model.variables, weights, stored.__getitem__, Allowed(missing, unused))
 
 
 def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:

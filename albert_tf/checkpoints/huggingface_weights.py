@@ -21,6 +21,7 @@ import tensorflow as tf
 from albert_tf.checkpoints.names import KINDS
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
+from data_pipeline.files import storage
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = f"{WEIGHTS_FILE}.index.json"
@@ -174,8 +175,7 @@ def _weights_file(directory: str) -> str:
 def _content(path: str) -> bytes:
     if tf.io.gfile.isdir(path):
         raise UserError(f"{path} is a folder, not a file. Copy it again.")
-    with tf.io.gfile.GFile(path, "rb") as file:
-        return file.read()
+    return storage.read_bytes(path)
 
 
 def _read_safetensors(path: str) -> Tensors:

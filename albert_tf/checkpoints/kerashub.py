@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
@@ -28,7 +28,7 @@ from albert_tf.checkpoints.kerashub_weights import (
 )
 from albert_tf.checkpoints.names import check_sharing
 from albert_tf.checkpoints.source import Beside, Source
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import NOTHING, Allowed, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import check_groups_agree, read_json
 from albert_tf.errors import UserError
@@ -126,21 +126,12 @@ class KerasHub(Source):
             raise UserError(f"{path} has no num_classes or no dropout. Copy it again.")
         return AlbertClassifier(config, number, rate, several)
 
-    def load(
-        self,
-        model: AlbertModel,
-        allow_missing: Sequence[str] = (),
-        allow_unused: Sequence[str] = (),
-    ) -> list[str]:
+    def load(self, model: AlbertModel, allowed: Allowed = NOTHING) -> list[str]:
         weights, names = KerasHubWeights(self.path), kerashub_weights.stored_names(model.config)
         if not model.config.has_embedding_projection and weights.projects_by_identity():
-            allow_unused = [*allow_unused, f"^{PROJECTION}/"]
+            allowed = allowed._replace(unused=[*allowed.unused, f"^{PROJECTION}/"])
         return assign(
-            model.variables,
-            weights,
-            lambda ours: (names.get(ours, ours), False),
-            allow_missing,
-            allow_unused,
+            model.variables, weights, lambda ours: (names.get(ours, ours), False), allowed
         )
 
     @classmethod
@@ -191,10 +182,8 @@ def _check(model: AlbertModel, beside: Beside) -> str | None:
     groups = as_groups(config)
     check_groups_agree(groups.num_hidden_layers, groups.num_hidden_groups, _SOFTWARE)
     is_albert = kind_to_write(model, beside.metadata.get("model_type")) == "albert"
-    found = {"hidden_act": config.hidden_act, "layer_norm_eps": config.layer_norm_eps}
-    computed = {"hidden_act": "gelu", "layer_norm_eps": 1e-12}
-    if not config.tie_word_embeddings:
-        found["tie_word_embeddings"], computed["tie_word_embeddings"] = False, True
+    computed = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "tie_word_embeddings": True}
+    found = {name: getattr(config, name) for name in computed}
     others = [f"{name} {value}" for name, value in found.items() if value != computed[name]]
     if others or not is_albert:
         raise UserError(

@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertModel
 from albert_tf.variable_names import variable_name
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, storage
 
 WEIGHTS_FILE, SHARDS_FILE = "model.weights.h5", "model.weights.json"
 TASK_WEIGHTS_FILE = "task.weights.h5"
@@ -115,8 +115,7 @@ def _read(directory: str, file_name: str) -> dict[str, np.ndarray]:
             found[stored] = _as_matrix(stored, value)
 
     # h5py opens local files only, and the path may be on gs://.
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = io.BytesIO(file.read())
+    content = io.BytesIO(storage.read_bytes(path))
     try:
         with h5py.File(content, "r") as opened:
             opened.visititems(visit)

@@ -33,8 +33,7 @@ class Kind(NamedTuple):
 
     encoder: tuple[str | None, str]
     layer: tuple[str, str]  # Template for group and inner group, within the encoder.
-    # The names within a layer, in the order query, key, value, output and norm of attention, then
-    # intermediate, output and norm of the feed-forward block.
+    # The names within a layer, in the order of `_PARTS`.
     layer_parts: tuple[tuple[str, str], ...]
     projection: tuple[str | None, str | None]  # Within the encoder.
     pooler: tuple[str | None, str | None]  # Within the encoder.
@@ -43,26 +42,17 @@ class Kind(NamedTuple):
     sentence_order: tuple[str | None, str | None]
 
 
-_PARTS = (
-    "attention/query",
-    "attention/key",
-    "attention/value",
-    "attention/output",
-    "attention/layer_norm",
-    "ffn/intermediate",
-    "ffn/output",
-    "ffn/layer_norm",
-)
-_BERT_PARTS = (
-    "attention/self/query",
-    "attention/self/key",
-    "attention/self/value",
-    "attention/output/dense",
-    "attention/output/LayerNorm",
-    "intermediate/dense",
-    "output/dense",
-    "output/LayerNorm",
-)
+# Our names within a layer -> BERT's.
+_PARTS = {
+    "attention/query": "attention/self/query",
+    "attention/key": "attention/self/key",
+    "attention/value": "attention/self/value",
+    "attention/output": "attention/output/dense",
+    "attention/layer_norm": "attention/output/LayerNorm",
+    "ffn/intermediate": "intermediate/dense",
+    "ffn/output": "output/dense",
+    "ffn/layer_norm": "output/LayerNorm",
+}
 _GOOGLE_WORDS = "cls/predictions"
 _ALBERT = Kind(
     encoder=("bert", "albert"),
@@ -90,12 +80,12 @@ _ALBERT = Kind(
         (f"{_GOOGLE_WORDS}/output_bias", "predictions.bias"),
         (None, "predictions.decoder.weight"),
     ),
-    sentence_order=("cls/seq_relationship/", "sop_classifier.classifier"),
+    sentence_order=("cls/seq_relationship", "sop_classifier.classifier"),
 )
 _BERT = Kind(
     encoder=("bert", "bert"),
     layer=("encoder/layer_{group}", "encoder.layer.{group}"),
-    layer_parts=tuple((part, part.replace("/", ".")) for part in _BERT_PARTS),
+    layer_parts=tuple((part, part.replace("/", ".")) for part in _PARTS.values()),
     projection=(None, None),
     pooler=("pooler/dense", "pooler.dense"),
     masked_lm=(
@@ -104,7 +94,7 @@ _BERT = Kind(
         (f"{_GOOGLE_WORDS}/output_bias", "cls.predictions.bias"),
         (None, "cls.predictions.decoder.weight"),
     ),
-    sentence_order=("cls/seq_relationship/", "cls.seq_relationship"),
+    sentence_order=("cls/seq_relationship", "cls.seq_relationship"),
 )
 # Hugging Face's model_type -> its names. An ELECTRA has no pooler and no sentence-order head. Its
 # generator, a separate model in google-research's checkpoints, is not read.
@@ -190,61 +180,42 @@ def _encoder(config: AlbertConfig, kind: Kind) -> list[VariableName]:
 
 def _heads(config: AlbertConfig, kind: Kind) -> dict[str, list[VariableName]]:
     """The variables of heads, by `saved_as` of the models; models not listed have no head."""
+    is_electra = kind is KINDS["electra"]
     # The reference creates this head outside of any scope, as output_weights and output_bias. Its
     # fine-tuned ELECTRAs have heads of other shapes.
-    outside, squad = (None, None) if kind is KINDS["electra"] else ("", "cls/squad/")
+    outside, squad = (None, None) if is_electra else ("output_", "cls/squad/output_")
     classifier = _output("classification/logits", outside, "classifier")
-    order = _output("sentence_order/logits", *kind.sentence_order)
-    words_and_order = _masked_lm_head(config, kind) + order
+    google, hugging = kind.sentence_order
+    order = _output("sentence_order/logits", google and f"{google}/output_", hugging)
+    transform, norm, bias, table = kind.masked_lm
+    words = _dense("masked_lm/transform", *transform) + _layer_norm("masked_lm/layer_norm", *norm)
+    words.append(VariableName("masked_lm/output_bias", *bias))
+    if not config.tie_word_embeddings:
+        words.append(VariableName("masked_lm/output_embeddings", *table))
+    # Only ELECTRA's software has a detector of replaced tokens.
+    name = "discriminator_predictions" if is_electra else None
+    detector = [
+        *_dense("replaced/transform", name and f"{name}/dense", name and f"{name}.dense"),
+        *_dense("replaced/logits", name and f"{name}/dense_1", name and f"{name}.dense_prediction"),
+    ]
     return {
-        "pretraining": words_and_order,
-        "span_pretraining": words_and_order + _output("span/logits", None, None),
-        "replaced_token_detection": _detection_head(kind) + order,
+        "pretraining": words + order,
+        "span_pretraining": words + order + _output("span/logits", None, None),
+        "replaced_token_detection": detector + order,
         "classification": classifier,
         "multiple_choice": classifier,
         "token_classification": _output("classification/logits", None, "classifier"),
         "span": _output("span/logits", squad, "qa_outputs"),
-        "span_v2": _span_head(),
+        # The head of the reference's run_squad_v2, which Hugging Face does not have.
+        "span_v2": [
+            *_dense("span/start_logits", "start_logits/dense"),
+            *_dense("span/end_transform", "end_logits/dense_0"),
+            *_layer_norm("span/end_layer_norm", "end_logits/LayerNorm"),
+            *_dense("span/end_logits", "end_logits/dense_1"),
+            *_dense("span/answer_transform", "answer_class/dense_0"),
+            VariableName("span/answer_logits/kernel", "answer_class/dense_1/kernel", None),
+        ],
     }
-
-
-def _masked_lm_head(config: AlbertConfig, kind: Kind) -> list[VariableName]:
-    transform, norm, bias, table = kind.masked_lm
-    return [
-        *_dense("masked_lm/transform", *transform),
-        *_layer_norm("masked_lm/layer_norm", *norm),
-        VariableName("masked_lm/output_bias", *bias),
-        *(
-            []
-            if config.tie_word_embeddings
-            else [VariableName("masked_lm/output_embeddings", *table)]
-        ),
-    ]
-
-
-def _detection_head(kind: Kind) -> list[VariableName]:
-    """The head of a detector of replaced tokens, which only ELECTRA's software has."""
-    google = hugging = "discriminator_predictions" if kind is KINDS["electra"] else None
-    return [
-        *_dense("replaced/transform", google and f"{google}/dense", hugging and f"{hugging}.dense"),
-        *_dense(
-            "replaced/logits",
-            google and f"{google}/dense_1",
-            hugging and f"{hugging}.dense_prediction",
-        ),
-    ]
-
-
-def _span_head() -> list[VariableName]:
-    """The head of the reference's run_squad_v2, which Hugging Face does not have."""
-    return [
-        *_dense("span/start_logits", "start_logits/dense"),
-        *_dense("span/end_transform", "end_logits/dense_0"),
-        *_layer_norm("span/end_layer_norm", "end_logits/LayerNorm"),
-        *_dense("span/end_logits", "end_logits/dense_1"),
-        *_dense("span/answer_transform", "answer_class/dense_0"),
-        VariableName("span/answer_logits/kernel", "answer_class/dense_1/kernel", None),
-    ]
 
 
 def _dense(ours: str, google: str | None, hugging: str | None = None) -> list[VariableName]:
@@ -259,27 +230,16 @@ def _dense(ours: str, google: str | None, hugging: str | None = None) -> list[Va
 def _layer_norm(ours: str, google: str | None, hugging: str | None = None) -> list[VariableName]:
     gamma, beta = (google and f"{google}/{part}" for part in ("gamma", "beta"))
     weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
-    return [
-        VariableName(f"{ours}/gamma", gamma, weight),
-        VariableName(f"{ours}/beta", beta, bias),
-    ]
+    return [VariableName(f"{ours}/gamma", gamma, weight), VariableName(f"{ours}/beta", beta, bias)]
 
 
-def _output(ours: str, google_scope: str | None, hugging: str | None) -> list[VariableName]:
-    weights, output_bias = (
-        None if google_scope is None else f"{google_scope}output_{part}"
-        for part in ("weights", "bias")
-    )
-    weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
+def _output(ours: str, google: str | None, hugging: str | None) -> list[VariableName]:
+    """google: the beginning of both names, as in "cls/squad/output_"."""
+    weights, output_bias = (google and f"{google}{part}" for part in ("weights", "bias"))
+    dense = _dense(ours, None, hugging)
     return [
-        VariableName(
-            f"{ours}/kernel",
-            weights,
-            weight,
-            google_transposed=True,
-            huggingface_transposed=True,
-        ),
-        VariableName(f"{ours}/bias", output_bias, bias),
+        dense[0]._replace(google=weights, google_transposed=True),
+        dense[1]._replace(google=output_bias),
     ]
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, vocabulary
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import NOTHING, Allowed, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -121,27 +120,20 @@ def read_metadata(directory: str) -> dict[str, Any]:
     """The content of model.json, without its hashes. Raises UserError if it or any other file was
     changed; the weights are not checked here.
     """
-    found = _read_metadata(directory)
-    folder = os.path.dirname(found.path)
     # Hashing weights takes seconds, so they are checked when they are loaded, and by `check`.
-    small = (name for name in found.hashes if not name.startswith(WEIGHTS_PREFIX))
-    found.check(folder, small, _ADVICE)
-    return found.values
+    return _checked(directory, weights=False)
 
 
 def check(directory: str) -> None:
     """Raises UserError if any file of a model folder was changed."""
-    read_metadata(directory)
-    _check_weights(directory)
+    for weights in (False, True):
+        _checked(directory, weights)
 
 
-def _check_weights(directory: str) -> None:
-    found = _read_metadata(directory)
-    weights = [name for name in found.hashes if name.startswith(WEIGHTS_PREFIX)]
-    found.check(os.path.dirname(found.path), weights, _ADVICE)
-
-
-def _read_metadata(directory: str) -> sealed.Sealed:
+def _checked(directory: str, weights: bool) -> dict[str, Any]:
+    """The content of model.json, after comparing the weights, or all other files, with its
+    hashes.
+    """
     directory = atomic_folders.existing(directory)
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
@@ -151,7 +143,10 @@ def _read_metadata(directory: str) -> sealed.Sealed:
             f"of other software, make one: python -m albert_tf.convert --input={directory} "
             "--format=native --output=FOLDER"
         )
-    return sealed.read(path, _ADVICE)
+    found = sealed.read(path, _ADVICE)
+    names = [name for name in found.hashes if name.startswith(WEIGHTS_PREFIX) == weights]
+    found.check(directory, names, _ADVICE)
+    return found.values
 
 
 def read_config(directory: str) -> AlbertConfig:
@@ -191,14 +186,9 @@ def load_model(directory: str, packed: bool | None = None) -> keras.Model:
     return model
 
 
-def load_weights(
-    model: keras.Model,
-    directory: str,
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
-) -> list[str]:
+def load_weights(model: keras.Model, directory: str, allowed: Allowed = NOTHING) -> list[str]:
     """`weights.assign` from a model folder, whose names are the model's own."""
-    _check_weights(directory)
+    _checked(directory, weights=True)
     prefix = os.path.join(atomic_folders.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)
-    return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)
+    return assign(model.variables, weights, lambda ours: (ours, False), allowed)

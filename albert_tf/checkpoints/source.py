@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from albert_tf.checkpoints import native
+from albert_tf.checkpoints.weights import NOTHING, Allowed
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -84,13 +85,8 @@ class Source(abc.ABC):
         """A model of the class that the weights are for, with random weights."""
 
     @abc.abstractmethod
-    def load(
-        self,
-        model: keras.Model,
-        allow_missing: Sequence[str] = (),
-        allow_unused: Sequence[str] = (),
-    ) -> list[str]:
-        """`weights.assign`, from a path of any format."""
+    def load(self, model: keras.Model, allowed: Allowed = NOTHING) -> list[str]:
+        """`weights.assign` from this folder or checkpoint."""
 
     @classmethod
     @abc.abstractmethod

@@ -9,14 +9,19 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface, literal_paths
+from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
+from data_pipeline.files import storage
 
 Shapes = dict[str, list[int]]
+# Name of a layer -> (inputs, outputs) of a dense one, (size,) of a norm.
+Layers = Mapping[str, tuple[int, ...]]
 
 
 def huggingface_tensors(config: dict[str, Any]) -> Shapes:
@@ -25,119 +30,92 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
 
     config: the content of config.json.
     """
-    kind, hidden = config["model_type"], config["hidden_size"]
-    architecture = config["architectures"][0]
-    task = architecture.partition("For")[2]  # "" for the bare model.
+    kind, hidden, inner = (
+        config[key] for key in ("model_type", "hidden_size", "intermediate_size")
+    )
+    task = config["architectures"][0].partition("For")[2]  # "" for the bare model.
     embedding = config.get("embedding_size", hidden)
-    tables = {
-        "word_embeddings": config["vocab_size"],
-        "position_embeddings": config["max_position_embeddings"],
-        "token_type_embeddings": config["type_vocab_size"],
-    }
     model = {
-        **{f"embeddings.{name}.weight": [rows, embedding] for name, rows in tables.items()},
-        **_torch_norm("embeddings.LayerNorm", embedding),
-        **(_albert_layers(config) if kind == "albert" else _bert_layers(config)),
+        "embeddings.word_embeddings.weight": [config["vocab_size"], embedding],
+        "embeddings.position_embeddings.weight": [config["max_position_embeddings"], embedding],
+        "embeddings.token_type_embeddings.weight": [config["type_vocab_size"], embedding],
     }
+    others: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": (embedding,)}
+    if kind == "albert":
+        others["encoder.embedding_hidden_mapping_in"] = (embedding, hidden)
+        for group in range(config["num_hidden_groups"]):
+            for index in range(config["inner_group_num"]):
+                layer = f"encoder.albert_layer_groups.{group}.albert_layers.{index}"
+                for part in ("query", "key", "value", "dense"):
+                    others[f"{layer}.attention.{part}"] = (hidden, hidden)
+                others[f"{layer}.attention.LayerNorm"] = (hidden,)
+                others[f"{layer}.ffn"] = (hidden, inner)
+                others[f"{layer}.ffn_output"] = (inner, hidden)
+                others[f"{layer}.full_layer_layer_norm"] = (hidden,)
+    else:
+        for index in range(config["num_hidden_layers"]):
+            for part, sizes in _bert_layer(hidden, inner).items():
+                others[f"encoder.layer.{index}.{part.replace('/', '.')}"] = sizes
     if kind == "electra" and embedding != hidden:
-        model |= _torch_linear("embeddings_project", embedding, hidden)
+        others["embeddings_project"] = (embedding, hidden)
     # Hugging Face creates its classes for these two tasks with add_pooling_layer=False.
     if kind != "electra" and task not in ("QuestionAnswering", "TokenClassification"):
-        pooler = "pooler" if kind == "albert" else "pooler.dense"
-        model |= _torch_linear(pooler, hidden, hidden)
+        others["pooler" if kind == "albert" else "pooler.dense"] = (hidden, hidden)
+    model |= _torch(others)
     if not task:
         return model
     return {**{f"{kind}.{name}": shape for name, shape in model.items()}, **_heads(config, task)}
 
 
-def _albert_layers(config: dict[str, Any]) -> Shapes:
-    embedding, hidden, inner = (
-        config[name] for name in ("embedding_size", "hidden_size", "intermediate_size")
-    )
-    model = _torch_linear("encoder.embedding_hidden_mapping_in", embedding, hidden)
-    for group in range(config["num_hidden_groups"]):
-        for index in range(config["inner_group_num"]):
-            layer = f"encoder.albert_layer_groups.{group}.albert_layers.{index}"
-            model |= _torch_norm(f"{layer}.full_layer_layer_norm", hidden)
-            for part in ("query", "key", "value", "dense"):
-                model |= _torch_linear(f"{layer}.attention.{part}", hidden, hidden)
-            model |= _torch_norm(f"{layer}.attention.LayerNorm", hidden)
-            model |= _torch_linear(f"{layer}.ffn", hidden, inner)
-            model |= _torch_linear(f"{layer}.ffn_output", inner, hidden)
-    return model
-
-
-def _bert_layers(config: dict[str, Any]) -> Shapes:
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    model: Shapes = {}
-    for index in range(config["num_hidden_layers"]):
-        layer = f"encoder.layer.{index}"
-        for part in ("self.query", "self.key", "self.value", "output.dense"):
-            model |= _torch_linear(f"{layer}.attention.{part}", hidden, hidden)
-        model |= _torch_norm(f"{layer}.attention.output.LayerNorm", hidden)
-        model |= _torch_linear(f"{layer}.intermediate.dense", hidden, inner)
-        model |= _torch_linear(f"{layer}.output.dense", inner, hidden)
-        model |= _torch_norm(f"{layer}.output.LayerNorm", hidden)
-    return model
+def _bert_layer(hidden: int, inner: int) -> Layers:
+    """A layer of BERT and ELECTRA; both libraries name its parts alike."""
+    attention = ("self/query", "self/key", "self/value", "output/dense")
+    return {
+        **{f"attention/{part}": (hidden, hidden) for part in attention},
+        "attention/output/LayerNorm": (hidden,),
+        "intermediate/dense": (hidden, inner),
+        "output/dense": (inner, hidden),
+        "output/LayerNorm": (hidden,),
+    }
 
 
 def _heads(config: dict[str, Any], task: str) -> Shapes:
     kind, hidden, vocabulary = config["model_type"], config["hidden_size"], config["vocab_size"]
     classes = len(config["id2label"]) if "id2label" in config else 2  # Hugging Face's default.
     if task in ("SequenceClassification", "TokenClassification"):
-        return _torch_linear("classifier", hidden, classes)
+        return _torch({"classifier": (hidden, classes)})
     if task == "MultipleChoice":
-        return _torch_linear("classifier", hidden, 1)
+        return _torch({"classifier": (hidden, 1)})
     if task == "QuestionAnswering":
-        return _torch_linear("qa_outputs", hidden, classes)
+        return _torch({"qa_outputs": (hidden, classes)})
     if (kind, task) == ("electra", "PreTraining"):
-        return {
-            **_torch_linear("discriminator_predictions.dense", hidden, hidden),
-            **_torch_linear("discriminator_predictions.dense_prediction", hidden, 1),
-        }
-    # Names in the masked-LM head: transform, norm, bias, and the output table if it is not tied to
-    # the word embeddings. A tied table is a copy, and is not written.
-    transform, norm, bias, table = {
-        "albert": (
-            "predictions.dense",
-            "predictions.LayerNorm",
-            "predictions",
-            "predictions.decoder",
-        ),
-        "bert": (
-            "cls.predictions.transform.dense",
-            "cls.predictions.transform.LayerNorm",
-            "cls.predictions",
-            "cls.predictions.decoder",
-        ),
-        "electra": (
-            "generator_predictions.dense",
-            "generator_predictions.LayerNorm",
-            "generator_lm_head",
-            "generator_lm_head",
-        ),
+        head = "discriminator_predictions"
+        return _torch({f"{head}.dense": (hidden, hidden), f"{head}.dense_prediction": (hidden, 1)})
+    # Scopes in the masked-LM head: of the transform and its norm, of the bias, and of the output
+    # table if it is not tied to the word embeddings. A tied table is a copy, and is not written.
+    transform, bias, table = {
+        "albert": ("predictions", "predictions", "predictions.decoder"),
+        "bert": ("cls.predictions.transform", "cls.predictions", "cls.predictions.decoder"),
+        "electra": ("generator_predictions", "generator_lm_head", "generator_lm_head"),
     }[kind]
     embedding = config.get("embedding_size", hidden)
-    words = {
-        **_torch_linear(transform, hidden, embedding),
-        **_torch_norm(norm, embedding),
-        f"{bias}.bias": [vocabulary],
-    }
+    words = _torch(
+        {f"{transform}.dense": (hidden, embedding), f"{transform}.LayerNorm": (embedding,)}
+    )
+    words[f"{bias}.bias"] = [vocabulary]
     if not config.get("tie_word_embeddings", True):
         words[f"{table}.weight"] = [vocabulary, embedding]
     if kind == "electra":
         return words
     # ALBERT's sentence-order head has num_labels outputs, BERT's always 2.
     order = "sop_classifier.classifier" if kind == "albert" else "cls.seq_relationship"
-    return {**words, **_torch_linear(order, hidden, 2 if kind == "bert" else classes)}
+    return {**words, **_torch({order: (hidden, 2 if kind == "bert" else classes)})}
 
 
-def _torch_linear(name: str, inputs: int, outputs: int) -> Shapes:
-    return {f"{name}.weight": [outputs, inputs], f"{name}.bias": [outputs]}
-
-
-def _torch_norm(name: str, size: int) -> Shapes:
-    return {f"{name}.weight": [size], f"{name}.bias": [size]}
+def _torch(layers: Layers) -> Shapes:
+    """The tensors of layers by PyTorch's names."""
+    weights = {f"{name}.weight": list(reversed(sizes)) for name, sizes in layers.items()}
+    return {**weights, **{f"{name}.bias": [sizes[-1]] for name, sizes in layers.items()}}
 
 
 def google_tensors(
@@ -152,73 +130,67 @@ def google_tensors(
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     embedding, vocabulary = config.get("embedding_size", hidden), config["vocab_size"]
     scope = "electra" if kind == "electra" else "bert"
-    tensors = {
+    tables = {
         f"{scope}/embeddings/word_embeddings": [vocabulary, embedding],
         f"{scope}/embeddings/token_type_embeddings": [config["type_vocab_size"], embedding],
         f"{scope}/embeddings/position_embeddings": [config["max_position_embeddings"], embedding],
-        **_tf1_norm(f"{scope}/embeddings/LayerNorm", embedding),
     }
+    layers: dict[str, tuple[int, ...]] = {f"{scope}/embeddings/LayerNorm": (embedding,)}
     if embedding != hidden:
-        projection = (
-            "embeddings_project" if kind == "electra" else "encoder/embedding_hidden_mapping_in"
-        )
-        tensors |= _tf1_dense(f"{scope}/{projection}", embedding, hidden)
-    attention = ("self/query", "self/key", "self/value", "output/dense")
+        name = "embeddings_project" if kind == "electra" else "encoder/embedding_hidden_mapping_in"
+        layers[f"{scope}/{name}"] = (embedding, hidden)
     if kind != "albert":
         for index in range(config["num_hidden_layers"]):
-            layer = f"{scope}/encoder/layer_{index}"
-            for part in attention:
-                tensors |= _tf1_dense(f"{layer}/attention/{part}", hidden, hidden)
-            tensors |= _tf1_norm(f"{layer}/attention/output/LayerNorm", hidden)
-            tensors |= _tf1_dense(f"{layer}/intermediate/dense", hidden, inner)
-            tensors |= _tf1_dense(f"{layer}/output/dense", inner, hidden)
-            tensors |= _tf1_norm(f"{layer}/output/LayerNorm", hidden)
+            for part, sizes in _bert_layer(hidden, inner).items():
+                layers[f"{scope}/encoder/layer_{index}/{part}"] = sizes
     for group in range(config.get("num_hidden_groups", 0)):
         for index in range(config["inner_group_num"]):
             layer = f"bert/encoder/transformer/group_{group}/inner_group_{index}"
-            for part in attention:
-                tensors |= _tf1_dense(f"{layer}/attention_1/{part}", hidden, hidden)
-            tensors |= _tf1_norm(f"{layer}/LayerNorm", hidden)
-            tensors |= _tf1_dense(f"{layer}/ffn_1/intermediate/dense", hidden, inner)
-            tensors |= _tf1_dense(f"{layer}/ffn_1/intermediate/output/dense", inner, hidden)
-            tensors |= _tf1_norm(f"{layer}/LayerNorm_1", hidden)
+            for part in ("self/query", "self/key", "self/value", "output/dense"):
+                layers[f"{layer}/attention_1/{part}"] = (hidden, hidden)
+            layers[f"{layer}/LayerNorm"] = (hidden,)
+            layers[f"{layer}/ffn_1/intermediate/dense"] = (hidden, inner)
+            layers[f"{layer}/ffn_1/intermediate/output/dense"] = (inner, hidden)
+            layers[f"{layer}/LayerNorm_1"] = (hidden,)
     if kind != "electra":
-        tensors |= _tf1_dense("bert/pooler/dense", hidden, hidden)
+        layers["bert/pooler/dense"] = (hidden, hidden)
     heads = {
         "AlbertPretrainer": {
-            **_tf1_dense("cls/predictions/transform/dense", hidden, embedding),
-            **_tf1_norm("cls/predictions/transform/LayerNorm", embedding),
+            **_tf1({"cls/predictions/transform/dense": (hidden, embedding)}),
+            **_tf1({"cls/predictions/transform/LayerNorm": (embedding,)}),
             "cls/predictions/output_bias": [vocabulary],
             **_tf1_output("cls/seq_relationship/", hidden, 2),
         },
         "AlbertReplacedTokenDetector": {
-            **_tf1_dense("discriminator_predictions/dense", hidden, hidden),
-            **_tf1_dense("discriminator_predictions/dense_1", hidden, 1),
+            **_tf1({"discriminator_predictions/dense": (hidden, hidden)}),
+            **_tf1({"discriminator_predictions/dense_1": (hidden, 1)}),
         },
         "AlbertClassifier": _tf1_output("", hidden, num_classes),
         "AlbertMultipleChoice": _tf1_output("", hidden, 1),
         "AlbertSpanLabeler": _tf1_output("cls/squad/", hidden, 2),
         "AlbertSpanLabelerV2": {
-            **_tf1_dense("start_logits/dense", hidden, 1),
-            **_tf1_dense("end_logits/dense_0", 2 * hidden, hidden),
-            **_tf1_norm("end_logits/LayerNorm", hidden),
-            **_tf1_dense("end_logits/dense_1", hidden, 1),
-            **_tf1_dense("answer_class/dense_0", 2 * hidden, hidden),
+            **_tf1({"start_logits/dense": (hidden, 1)}),
+            **_tf1({"end_logits/dense_0": (2 * hidden, hidden)}),
+            **_tf1({"end_logits/LayerNorm": (hidden,)}),
+            **_tf1({"end_logits/dense_1": (hidden, 1)}),
+            **_tf1({"answer_class/dense_0": (2 * hidden, hidden)}),
             "answer_class/dense_1/kernel": [hidden, 1],
         },
     }
-    return {**tensors, **heads.get(model_name, {})}
+    return {**tables, **_tf1(layers), **heads.get(model_name, {})}
 
 
-def _tf1_dense(name: str, inputs: int, outputs: int) -> Shapes:
-    return {f"{name}/kernel": [inputs, outputs], f"{name}/bias": [outputs]}
-
-
-def _tf1_norm(name: str, size: int) -> Shapes:
-    return {f"{name}/gamma": [size], f"{name}/beta": [size]}
+def _tf1(layers: Layers) -> Shapes:
+    """The variables of layers by TensorFlow 1's names."""
+    tensors: Shapes = {}
+    for name, sizes in layers.items():
+        weights, bias = ("gamma", "beta") if len(sizes) == 1 else ("kernel", "bias")
+        tensors |= {f"{name}/{weights}": list(sizes), f"{name}/{bias}": [sizes[-1]]}
+    return tensors
 
 
 def _tf1_output(scope: str, inputs: int, outputs: int) -> Shapes:
+    """An output layer outside of any other, whose kernel is stored transposed."""
     return {f"{scope}output_weights": [outputs, inputs], f"{scope}output_bias": [outputs]}
 
 
@@ -267,8 +239,7 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
     """Compares a written folder with what Hugging Face's library reads from it; returns the number
     of tensors. A UserError lists all that are missing, unknown, or have a wrong shape or dtype.
     """
-    with tf.io.gfile.GFile(os.path.join(folder, huggingface.CONFIG_FILE)) as file:
-        config = json.load(file)
+    config = read_json(os.path.join(folder, huggingface.CONFIG_FILE))
     with tf.io.gfile.GFile(os.path.join(folder, huggingface.WEIGHTS_FILE), "rb") as file:
         length = int.from_bytes(file.read(8), "little")  # The file starts with a JSON header.
         header = json.loads(file.read(length))
@@ -284,8 +255,7 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
 
 def check_google(prefix: str, config_file: str, model_name: str, num_classes: int) -> int:
     """`check_huggingface` for a written checkpoint and the variables of google-research's code."""
-    with tf.io.gfile.GFile(config_file) as file:
-        config = json.load(file)
+    config = read_json(config_file)
     kind = os.path.basename(config_file).partition("_")[0]
     with literal_paths.literal(prefix) as path:
         reader = tf.train.load_checkpoint(path)
@@ -303,29 +273,23 @@ def check_kerashub(folder: str) -> int:
     """`check_huggingface` for a written preset and the weights of KerasHub's classes."""
     import h5py
 
-    def values(name: str) -> dict[str, Any]:
-        with tf.io.gfile.GFile(os.path.join(folder, name)) as file:
-            return json.load(file)
-
+    written: dict[str, tuple[list[int], bool]] = {}
     names = tf.io.gfile.listdir(folder)
-    task = values("task.json") if "task.json" in names else {"class_name": None, "config": {}}
-    written = {}
-    for name in names:
-        if name.endswith(".h5"):
-            with tf.io.gfile.GFile(os.path.join(folder, name), "rb") as file:
-                content = io.BytesIO(file.read())
-            with h5py.File(content, "r") as stored:
-                stored.visititems(
-                    # visititems stops at the first value that is not None; `update` returns None.
-                    lambda path, each, name=name: written.update(
-                        {f"{name}/{path}": (list(each.shape), each.dtype == "float32")}
-                        if isinstance(each, h5py.Dataset)
-                        else {}
-                    )
-                )
-    expected = kerashub_tensors(
-        values("config.json")["config"], task["class_name"], task["config"].get("num_classes", 2)
-    )
+    for name in (name for name in names if name.endswith(".h5")):
+
+        def visit(path: str, each: Any, name: str = name) -> None:
+            if isinstance(each, h5py.Dataset):
+                written[f"{name}/{path}"] = (list(each.shape), each.dtype == "float32")
+
+        content = io.BytesIO(storage.read_bytes(os.path.join(folder, name)))
+        with h5py.File(content, "r") as stored:
+            stored.visititems(visit)
+    config = read_json(os.path.join(folder, "config.json"))["config"]
+    task: dict[str, Any] = {"class_name": None, "config": {}}
+    if "task.json" in names:
+        task = read_json(os.path.join(folder, "task.json"))
+    num_classes = task["config"].get("num_classes", 2)
+    expected = kerashub_tensors(config, task["class_name"], num_classes)
     _compare(written, expected, "KerasHub's classes")
     return len(written)
 

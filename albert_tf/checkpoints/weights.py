@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -27,22 +27,31 @@ class Weights(Protocol):
         """The weight of that name, an array of its shape."""
 
 
+class Allowed(NamedTuple):
+    """Regular expressions for names of weights that only the model has, or only the file.
+
+    Attributes:
+      missing: our names that may be absent, but only whole layers.
+      unused: stored names that may remain unused.
+    """
+
+    missing: Sequence[str] = ()
+    unused: Sequence[str] = ()
+
+
+NOTHING = Allowed()
+
+
 def assign(
     variables: Sequence[tf.Variable],
     weights: Weights,
     stored_name: Callable[[str], tuple[str, bool]],
-    allow_missing: Sequence[str] = (),
-    allow_unused: Sequence[str] = (),
+    allowed: Allowed = NOTHING,
 ) -> list[str]:
     """Assigns stored weights to variables; returns our names of variables that were not assigned.
 
-    Args:
-      stored_name: our name -> (the stored name, whether its transpose is stored).
-      allow_missing: regular expressions of our names that may be absent, but only whole layers.
-      allow_unused: regular expressions of stored names that may remain unused.
-
-    Raises:
-      UserError: lists missing, unused and misshapen variables; nothing is assigned then.
+    `stored_name`: our name -> (the stored name, whether its transpose is stored). A UserError lists
+    missing, unused and misshapen variables; nothing is assigned then.
     """
     found, kept, read = [], [], set()
     misshapen, missing = [], []
@@ -56,18 +65,15 @@ def assign(
             found.append((variable, theirs, transposed))
         elif stored is not None:
             misshapen.append(f"{theirs} has shape {stored}, the model needs {expected}")
-        elif _matches(ours, allow_missing):
+        elif _matches(ours, allowed.missing):
             kept.append(ours)
         else:
             missing.append(f"{theirs}, shape {expected}")
     # A whole layer may be missing, and is initialized. Half a layer means a damaged file.
     layers = {variable_name(variable).rpartition("/")[0] for variable, _, _ in found}
     missing += [stored_name(ours)[0] for ours in kept if ours.rpartition("/")[0] in layers]
-    unused = [
-        name
-        for name in sorted(weights.shapes)
-        if name not in read and not _matches(name, allow_unused)
-    ]
+    others = sorted(weights.shapes.keys() - read)
+    unused = [name for name in others if not _matches(name, allowed.unused)]
     if misshapen or missing or unused:
         problems = {"misshapen": misshapen, "missing": missing, "unused": unused}
         lines = [line for kind, found_ones in problems.items() for line in _some(kind, found_ones)]

@@ -147,7 +147,7 @@ def _load(
             formats.load_whole(teacher, source)
         else:
             teacher = AlbertEncoder(config)
-            formats.load_start(teacher, source.path)
+            formats.load_start(teacher, source)
     # Packing depends on the devices of the run, so take it from the student.
     getattr(teacher, "encoder", teacher).packed = student.encoder.packed
     hashes = map(atomic_files.file_sha256, source.weights_files)

@@ -32,21 +32,13 @@ def forget_devices() -> None:
     has_tpu.cache_clear()
 
 
-def processor_has_bfloat16() -> bool:
-    """Whether the processor has instructions for bfloat16, as far as Linux tells."""
-    # Without querying TensorFlow's devices, which would reserve the memory of the GPUs.
-    if not _CPU_INFO.exists():
-        return False
-    return bool(_BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split()))
-
-
 def lacks_bfloat16() -> bool:
     """Whether a graph runs on a processor without instructions for bfloat16, as far as Linux tells:
     there bfloat16 saves memory, but no time.
     """
     if has_gpu() or has_tpu() or not _CPU_INFO.exists():
         return False
-    return not processor_has_bfloat16()
+    return _BFLOAT16_INSTRUCTIONS.isdisjoint(_CPU_INFO.read_text(encoding="utf-8").split())
 
 
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:

@@ -1,4 +1,5 @@
-"""Scores of numbers: predicted values compared with the right ones, by scipy and scikit-learn.
+"""Scores of numbers: predicted values compared with the right ones, by scipy and scikit-learn;
+and scores of retrieval, from 1 / rank of the right text for each of N texts: 1, 1/2, 1/3, ...
 
 A correlation with constant values is 0 / 0. It is None here, never nan: so it differs from a bad
 one, becomes null in JSON, and never counts as the best.
@@ -34,6 +35,16 @@ def mean_squared_error(labels: Values, predictions: Values) -> float | None:
     if not np.isfinite(predictions).all():
         return None
     return float(sklearn.metrics.mean_squared_error(labels, predictions))
+
+
+def accuracy_at_1(labels: Values, predictions: Values) -> float:
+    """The share of texts whose nearest text is the right one; labels are all 1."""
+    return float(np.mean(np.equal(labels, predictions)))
+
+
+def mean_reciprocal_rank(labels: Values, predictions: Values) -> float:
+    """The mean of 1 / rank."""
+    return float(np.mean(predictions))
 
 
 def _correlation(function: Callable, labels: Values, predictions: Values) -> float | None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from albert_tf.metrics import classification, correlation, retrieval, tagging
+from albert_tf.metrics import classification, correlation, tagging
 
 # Name of a score, that of scikit-learn's or scipy's function -> value; None if undefined.
 Scores = dict[str, float | None]
@@ -42,10 +42,7 @@ class Scorer:
         return (*self.names, *of_groups)
 
     def __call__(
-        self,
-        labels: Sequence[Any],
-        predictions: Sequence[Any],
-        groups: Sequence[str] | None = None,
+        self, labels: Sequence[Any], predictions: Sequence[Any], groups: Sequence[str] | None = None
     ) -> Scores:
         """All scores, from one pass over the predictions.
 
@@ -58,29 +55,19 @@ class Scorer:
                 f"{len(predictions)} for {len(labels)}"
             )
         scores = dict(self.score(labels, predictions))
-        return {**scores, **self._group_scores(labels, predictions, groups)}
-
-    def _group_scores(
-        self,
-        labels: Sequence[Any],
-        predictions: Sequence[Any],
-        groups: Sequence[str] | None,
-    ) -> Scores:
         if not self.groups:
-            return {}
+            return scores
         if groups is None or len(groups) != len(labels) or not set(groups) <= set(self.groups):
             raise ValueError(
                 f"expected one of the groups {', '.join(self.groups)} for each of {len(labels)} "
                 "examples"
             )
-        scores: Scores = {}
         for group in self.groups:
             members = [number for number, name in enumerate(groups) if name == group]
-            of_group = (
-                self.score([labels[n] for n in members], [predictions[n] for n in members])
-                if members
-                else dict.fromkeys(self.names)
-            )
+            of_group: Scores = dict.fromkeys(self.names)
+            if members:
+                chosen = ([values[n] for n in members] for values in (labels, predictions))
+                of_group = self.score(*chosen)
             scores.update({f"{name}_{group}": value for name, value in of_group.items()})
         return scores
 
@@ -99,7 +86,7 @@ _ACCURACY_AND_F1 = _named(classification.accuracy, classification.f1)
 _ACCURACY_AND_F1_MACRO = _named(classification.accuracy, classification.f1_macro)
 _ACCURACY_AND_MATTHEWS = _named(classification.accuracy, classification.matthews_corrcoef)
 _CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.mean_squared_error)
-_RETRIEVAL = _named(retrieval.accuracy_at_1, retrieval.mean_reciprocal_rank)
+_RETRIEVAL = _named(correlation.accuracy_at_1, correlation.mean_reciprocal_rank)
 _CLASSES = _named(
     classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
 )
@@ -141,8 +128,7 @@ def glue_task_score(task: str, scores: Mapping[str, float | None]) -> float | No
 
 
 def glue_score(
-    scores: Mapping[str, Mapping[str, float | None]],
-    mnli_mismatched: Mapping[str, float | None],
+    scores: Mapping[str, Mapping[str, float | None]], mnli_mismatched: Mapping[str, float | None]
 ) -> float | None:
     """The GLUE score in [-1, 1]: the mean over nine tasks; None if a task's score is undefined.
 
@@ -178,7 +164,8 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
     if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]
-    if not _are_finite(predictions):
+    # Classes, tags and texts are no numbers.
+    if not all(math.isfinite(each) for each in predictions if isinstance(each, float)):
         return ["Some predictions are not finite numbers: correlations are undefined."]
     # One example proves nothing, and if all labels are alike, equal predictions may be right.
     if len(predictions) == 1 or not _are_alike(predictions):
@@ -195,11 +182,6 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
         f"{sentence}: the model does not distinguish examples. Try a lower learning rate, "
         "more warm-up or another seed."
     ]
-
-
-def _are_finite(values: Sequence[Any]) -> bool:
-    """Whether no value is nan or infinite; classes, tags and texts are not."""
-    return all(math.isfinite(value) for value in values if isinstance(value, float))
 
 
 def _are_alike(values: Sequence[Any]) -> bool:

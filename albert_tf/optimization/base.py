@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
+from albert_tf.machine import fast_switch
 from albert_tf.optimization import in_place
 from albert_tf.optimization.updates import (
     AdamSettings,
@@ -126,7 +127,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         m, v = self._moments(variable)
         step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
         adapts = self.adapts(name)
-        if in_place.is_possible():
+        if fast_switch.is_on():
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
         # The formulas take tensors: they would read a variable again at every use.
@@ -187,9 +188,8 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def is_decayed(self, name: str) -> bool:
         """Whether weight decay applies to the variable of that name."""
-        return not any(
-            re.search(pattern, name) for pattern in self.exclude_from_weight_decay_patterns
-        )
+        patterns = self.exclude_from_weight_decay_patterns
+        return not any(re.search(pattern, name) for pattern in patterns)
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[tf.Variable] | None = None, var_names: Sequence[str] | None = None

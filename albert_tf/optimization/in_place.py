@@ -9,7 +9,6 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf.machine import fast_switch
 from albert_tf.optimization.updates import (
     AdamSettings,
     adam_direction,
@@ -29,11 +28,6 @@ from albert_tf.optimization.updates import (
 # handles of variables, and read and assign by raw operations: given a tf.Variable, TensorFlow would
 # read it before the call, and XLA would have to preserve that value. A mirrored variable cannot be
 # an argument at all; its handle is that of the replica being updated.
-
-
-def is_possible() -> bool:
-    """Whether the update that is being traced may be compiled."""
-    return fast_switch.is_on()
 
 
 def update(

@@ -59,9 +59,8 @@ class LAMB(AdamFamily):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        config = super().get_config()
-        config["exclude_from_layer_adaptation"] = list(self.exclude_from_layer_adaptation)
-        return config
+        patterns = list(self.exclude_from_layer_adaptation)
+        return {**super().get_config(), "exclude_from_layer_adaptation": patterns}
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -121,11 +120,7 @@ class Muon(AdamFamily):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "momentum": self.momentum,
-            "matrices": list(self.matrices),
-        }
+        return {**super().get_config(), "momentum": self.momentum, "matrices": list(self.matrices)}
 
 
 def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, float]]:

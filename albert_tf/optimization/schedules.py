@@ -70,11 +70,7 @@ class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
     # longer from there equals, bit by bit, one that was longer from the start.
 
     def __init__(
-        self,
-        peak: float,
-        num_train_steps: int,
-        num_warmup_steps: int = 0,
-        decay_share: float = 0.2,
+        self, peak: float, num_train_steps: int, num_warmup_steps: int = 0, decay_share: float = 0.2
     ) -> None:
         super().__init__()
         if not 0 <= decay_share <= 1:

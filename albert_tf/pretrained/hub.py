@@ -6,18 +6,18 @@ is not used.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import hashlib
 import os
-import queue
 import re
 import threading
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import huggingface, huggingface_weights, vocabulary
-from albert_tf.errors import UserError
+from albert_tf.errors import UserError, message_of
 from data_pipeline.files import atomic_files
 
 _FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
@@ -34,67 +34,48 @@ class PublishedWeights(NamedTuple):
     sha256: str | None  # The hash of model.safetensors; None if only the hub provides it.
 
 
-def _version(version: str, **pinned: tuple[str, str | None]) -> dict[str, PublishedWeights]:
-    """The published weights of one version; pinned: size -> (revision, sha256)."""
-    return {
-        f"albert-{size}-{version}": PublishedWeights(f"albert/albert-{size}-{version}", *values)
-        for size, values in pinned.items()
-    }
-
-
-# As shown on the hub's pages. The main branches of large-v1 and xxlarge-v1 contain only pickles:
-# these revisions, like xlarge-v2's, are the hub's own conversion, proposed as a pull request.
-PUBLISHED: dict[str, PublishedWeights] = {
-    **_version(
-        "v1",
-        base=(
-            "66b3f3c279cf3a1df6d8df1cffa60d4d026ea396",
-            "28ede8cd37c7e0605ae75c32a1961436c0d3b1d0d2086e008a8f22fbd22bbeb7",
-        ),
-        large=(
-            "0c31a4eabf79cc760d88a4e4b85a2917a60d52f2",
-            "2ecac91d228ce2eb6230f17165f550077489712e03e9eb8213a10c1c7a67c747",
-        ),
-        xlarge=(
-            "ed6f87d14403b3c459a458fa6aa9dc5c51c517c1",
-            "2ed2c23b21849872a1ab6bac8e4051f3bc181e1f056cd99197d807b08b6a6802",
-        ),
-        xxlarge=("5eaef1f4d134bf7499ce037a5c2f2a54d8e56a33", None),
+# Preset -> revision and sha256, as shown on the hub's pages. The main branches of large-v1 and
+# xxlarge-v1 contain only pickles: these revisions, like xlarge-v2's, are the hub's own conversion,
+# proposed as a pull request.
+_PINNED = {
+    "albert-base-v1": (
+        "66b3f3c279cf3a1df6d8df1cffa60d4d026ea396",
+        "28ede8cd37c7e0605ae75c32a1961436c0d3b1d0d2086e008a8f22fbd22bbeb7",
     ),
-    **_version(
-        "v2",
-        base=(
-            "c3fcc1d2675a05929ea687d4ffbb537d1aa9c57a",
-            "d24c30ec641e40087eed68adf958afe2dab0432790ec3ffa88b31ce773ae33eb",
-        ),
-        large=(
-            "1e2b86a91a3c63b5707d038747fb30838d9e7bac",
-            "9c67a6fa12e38e205273eb0dcc8c0aa7326dc962a5cd7a375e780f95558b830d",
-        ),
-        xlarge=(
-            "1f9c59907c789aa498f48a93389a12ac511bf034",
-            "538eb2e3b0b8416f5b448dc58748712c654d7cce254ca979fac781d859ff7968",
-        ),
-        xxlarge=(
-            "c5d4d781367af62398af2120d7db1750eabb898f",
-            "d470d679655e235d85a90b487f5003d4ca5115c790d60aae01c253826408d9a7",
-        ),
+    "albert-large-v1": (
+        "0c31a4eabf79cc760d88a4e4b85a2917a60d52f2",
+        "2ecac91d228ce2eb6230f17165f550077489712e03e9eb8213a10c1c7a67c747",
+    ),
+    "albert-xlarge-v1": (
+        "ed6f87d14403b3c459a458fa6aa9dc5c51c517c1",
+        "2ed2c23b21849872a1ab6bac8e4051f3bc181e1f056cd99197d807b08b6a6802",
+    ),
+    "albert-xxlarge-v1": ("5eaef1f4d134bf7499ce037a5c2f2a54d8e56a33", None),
+    "albert-base-v2": (
+        "c3fcc1d2675a05929ea687d4ffbb537d1aa9c57a",
+        "d24c30ec641e40087eed68adf958afe2dab0432790ec3ffa88b31ce773ae33eb",
+    ),
+    "albert-large-v2": (
+        "1e2b86a91a3c63b5707d038747fb30838d9e7bac",
+        "9c67a6fa12e38e205273eb0dcc8c0aa7326dc962a5cd7a375e780f95558b830d",
+    ),
+    "albert-xlarge-v2": (
+        "1f9c59907c789aa498f48a93389a12ac511bf034",
+        "538eb2e3b0b8416f5b448dc58748712c654d7cce254ca979fac781d859ff7968",
+    ),
+    "albert-xxlarge-v2": (
+        "c5d4d781367af62398af2120d7db1750eabb898f",
+        "d470d679655e235d85a90b487f5003d4ca5115c790d60aae01c253826408d9a7",
     ),
 }
-
-
+PUBLISHED = {name: PublishedWeights(f"albert/{name}", *pinned) for name, pinned in _PINNED.items()}
 # Presets whose repository is not pinned: the main branch is downloaded.
 REPOSITORIES = {
     "bert-base-uncased": "google-bert/bert-base-uncased",
-    **{
-        f"bert-{name}-uncased": f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
-        for name, layers, hidden in (
-            ("tiny", 2, 128),
-            ("mini", 4, 256),
-            ("small", 4, 512),
-            ("medium", 8, 512),
-        )
-    },
+    "bert-tiny-uncased": "google/bert_uncased_L-2_H-128_A-2",
+    "bert-mini-uncased": "google/bert_uncased_L-4_H-256_A-4",
+    "bert-small-uncased": "google/bert_uncased_L-4_H-512_A-8",
+    "bert-medium-uncased": "google/bert_uncased_L-8_H-512_A-8",
     "electra-small-discriminator": "google/electra-small-discriminator",
 }
 _REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -140,7 +121,7 @@ def download_repository(name: str) -> str:
     except UserError:
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = message_of(error)
         try:
             folder = huggingface_hub.snapshot_download(
                 repository, revision=revision, local_files_only=True
@@ -194,16 +175,11 @@ def _check_files(name: str, files: Collection[str]) -> None:
 
 def _hashes(folder: str) -> str:
     """The SHA-256 of each weights file: "model.safetensors sha256 d24c30..."."""
-    paths = huggingface_weights.weights_files(folder)
-    digests = [(os.path.basename(path), _digest(path, hashlib.sha256())) for path in paths]
-    return ", ".join(f"{name} sha256 {digest}" for name, digest in digests)
-
-
-def _digest(path: str, digest: Any) -> str:
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+    hashes = [
+        f"{os.path.basename(path)} sha256 {atomic_files.file_sha256(path)}"
+        for path in huggingface_weights.weights_files(folder)
+    ]
+    return ", ".join(hashes)
 
 
 @functools.cache  # Called several times per program; hashing 900 MB takes seconds.
@@ -216,7 +192,7 @@ def download(weights: PublishedWeights) -> str:
     except UserError:
         raise
     except Exception as error:  # From the hub's client, the HTTP library, OSError, ...
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = message_of(error)
         raise UserError(
             f"{weights.repository} is not in the cache and cannot be downloaded: {reason}. Go "
             "online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror), or pass the path of "
@@ -235,12 +211,13 @@ def _file(weights: PublishedWeights, name: str) -> str:
     in_cache = isinstance(cached, str)
     if in_cache and _damage(cached, known) is None:
         return cached
-    _wait_for_hub(huggingface_hub.hf_hub_url(repository, name, revision=revision))
+    url = huggingface_hub.hf_hub_url(repository, name, revision=revision)
+    # The request's own time limit must be longer than that of the wait.
+    _in_time(lambda: huggingface_hub.get_hf_file_metadata(url, timeout=2 * _seconds()), url)
     path = huggingface_hub.hf_hub_download(
         repository, name, revision=revision, force_download=in_cache
     )
-    damage = _damage(path, known)
-    if damage:
+    if damage := _damage(path, known):
         _remove(path)
         raise UserError(
             f"{name} of {repository}, revision {revision}, differs from the published file: "
@@ -248,14 +225,6 @@ def _file(weights: PublishedWeights, name: str) -> str:
             "mirror with other files."
         )
     return path
-
-
-def _wait_for_hub(url: str) -> None:
-    """Requests a file's metadata from the hub; raises an error if it does not answer in time."""
-    import huggingface_hub
-
-    # The request's own time limit must be longer than that of the wait.
-    _in_time(lambda: huggingface_hub.get_hf_file_metadata(url, timeout=2 * _seconds()), url)
 
 
 def _seconds() -> float:
@@ -270,25 +239,22 @@ def _in_time(ask: Callable[[], Any], what: str) -> Any:
     # packets are lost. `ask` runs in a thread, because the lookup of a host name has no time
     # limit.
     seconds = _seconds()
-    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+    answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def run() -> None:
         try:
-            answers.put((ask(), None))
+            answer.set_result(ask())
         except Exception as error:
-            answers.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except queue.Empty:
+    concurrent.futures.wait([answer], seconds)
+    if not answer.done():
         raise TimeoutError(
             f"{what} was not answered in {seconds:g} seconds (HF_HUB_ETAG_TIMEOUT sets another "
             "time)"
-        ) from None
-    if error:
-        raise error
-    return answer
+        )
+    return answer.result()
 
 
 def _damage(path: str, sha256: str | None) -> str | None:
@@ -302,7 +268,10 @@ def _damage(path: str, sha256: str | None) -> str | None:
         digest = hashlib.sha1(b"blob %d\0" % os.path.getsize(path))
     else:
         return None  # On a file system without links, the cache does not store the hash.
-    found = _digest(path, digest)
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    found = digest.hexdigest()
     return None if found == expected else f"its hash is {found}, not {expected}"
 
 

@@ -132,7 +132,7 @@ def from_preset(
     """
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
-    formats.load_start(model, source.path)
+    formats.load_start(model, source)
     return model
 
 

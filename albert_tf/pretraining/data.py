@@ -80,6 +80,15 @@ def open_records(
     if masks := {name: value for name, value in masks.items() if value is not None}:
         manifest = _with_masks(manifest, masks)
 
+    draws: dict[str, Any] = {}
+    # Static masks are in the records: only dynamic ones depend on how they are drawn.
+    if manifest["masking"] == "dynamic":
+        settings = PretrainingSettings.from_manifest(manifest)
+        draws = {
+            name: getattr(settings, name) for name in ("recurring_mask_share", "mask_schedule")
+        }
+        draws["draws"] = DRAWS
+
     # TensorFlow's own error of a damaged record names neither the file nor a remedy.
     def explain(error: tf.errors.OpError) -> Exception:
         is_damage = isinstance(error, tf.errors.DataLossError)
@@ -101,8 +110,7 @@ def open_records(
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": content_fingerprint(manifest),
             "text": None,
-            # Static masks are in the records: only dynamic ones depend on how they are drawn.
-            **(_of_draws(manifest) if manifest["masking"] == "dynamic" else {}),
+            **draws,
         },
         has_statistics=True,
         **_of_manifest(manifest, sizes, seed),
@@ -202,16 +210,6 @@ def _with_masks(manifest: dict[str, Any], masks: dict[str, Any]) -> dict[str, An
         **manifest,
         "settings": {**settings, **dataclasses.asdict(found)},
         "max_predictions": found.max_predictions_per_seq,
-    }
-
-
-def _of_draws(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the masks that are drawn in training, for `must_not_change`."""
-    settings = PretrainingSettings.from_manifest(manifest)
-    return {
-        "draws": DRAWS,
-        "recurring_mask_share": settings.recurring_mask_share,
-        "mask_schedule": settings.mask_schedule,
     }
 
 

@@ -83,11 +83,7 @@ class HeldOut:
             length = manifest["max_seq_length"]
             check_data_fit(model.config, manifest["vocab_size"], length, folder)
             batch_size = evaluation_batch_size(
-                model.config,
-                self.batch_size,
-                length,
-                manifest["num_records"],
-                strategy,
+                model.config, self.batch_size, length, manifest["num_records"], strategy
             )
             data: Callable[..., tf.data.Dataset] = functools.partial(
                 pretraining_dataset,
@@ -113,11 +109,10 @@ class HeldOut:
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
             baselines = pretraining_baselines(train_manifest or manifest, manifest)
-            names = list(PretrainingObjective.metrics_of(objective))
+            names = [name for name in PretrainingObjective.metrics_of(objective) if name in metrics]
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
-            names = [name for name in names if name in metrics]
-            if not number:  # Detection and spans are measured on the first folder, too.
+            else:  # Detection and spans are measured on the first folder, too.
                 length = manifest["statistics"]["mean_length"]
                 others = {**detection_baselines(metrics), **span_baselines(metrics, length)}
                 names, baselines = [*names, *others], {**baselines, **others}
@@ -196,23 +191,17 @@ def evaluate_run(
             "this one with --mode=eval of run_finetuning."
         )
     # Runs of earlier versions do not record their objective.
-    objective = must_not_change.get("objective", MaskedWords.name)
+    objective, reason = must_not_change.get("objective", MaskedWords.name), ""
     if objective != MaskedWords.name:
+        reason = f"--objective={objective}, which --mode=continuous_eval does not evaluate"
+    elif "hidden" in must_not_change.get("distillation", {}):
+        reason = "--distillation=hidden, whose checkpoints have one layer more than the model"
+    elif decay := starts.last_flags(run_dir).get("ema_decay"):
+        reason = f"--ema_decay={decay}, whose averages --mode=continuous_eval does not read"
+    if reason:
         raise UserError(
-            f"--output_dir={run_dir} is a run of --objective={objective}, which "
-            "--mode=continuous_eval does not evaluate. Pass --eval_data and --eval_steps to the "
-            "training."
-        )
-    if "hidden" in must_not_change.get("distillation", {}):
-        raise UserError(
-            f"--output_dir={run_dir} is a run of --distillation=hidden, whose checkpoints have one "
-            "layer more than the model. Pass --eval_data and --eval_steps to the training."
-        )
-    if decay := starts.last_flags(run_dir).get("ema_decay"):
-        raise UserError(
-            f"--output_dir={run_dir} is a run of --ema_decay={decay}, whose averages "
-            "--mode=continuous_eval does not read. Pass --eval_data and --eval_steps to the "
-            "training."
+            f"--output_dir={run_dir} is a run of {reason}. Pass --eval_data and --eval_steps to "
+            "the training."
         )
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)

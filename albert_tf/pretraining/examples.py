@@ -29,16 +29,10 @@ def example_writer(
     # A larger batch would be filled up with rows of weight 0, which would be shown as texts.
     batch_size = min(held_out.batch_size, read_manifest(folder)["num_records"])
     batches = pretraining_dataset(folder, batch_size, training=False)
-
-    def pieces(ids: Sequence[int]) -> list[str]:
-        return [tokenizer.pieces[i] for i in ids]
-
-    return lambda: masked_lm_examples(model, next(iter(batches)), pieces)
+    return lambda: masked_lm_examples(model, next(iter(batches)), tokenizer.pieces)
 
 
-def masked_lm_examples(
-    model: AlbertPretrainer, batch: Batch, pieces: Callable[[Sequence[int]], list[str]]
-) -> str:
+def masked_lm_examples(model: AlbertPretrainer, batch: Batch, pieces: Sequence[str]) -> str:
     """The first texts of a batch as Markdown, with the model's predictions at their masks.
 
     Right predictions are bold; wrong ones are struck out, and followed by the right word: "the
@@ -52,11 +46,11 @@ def masked_lm_examples(
     texts = []
     for row in range(len(predicted)):
         length = int(arrays["input_mask"][row].sum())
-        text = pieces(arrays["input_word_ids"][row, :length].tolist())
+        text = [pieces[word] for word in arrays["input_word_ids"][row, :length]]
         for place, position in enumerate(arrays["masked_lm_positions"][row].tolist()):
             if arrays["masked_lm_weights"][row, place]:
-                truth, guess = int(arrays["masked_lm_ids"][row, place]), int(predicted[row, place])
-                right, said = pieces([truth])[0], pieces([guess])[0]
+                truth, guess = arrays["masked_lm_ids"][row, place], predicted[row, place]
+                right, said = pieces[truth], pieces[guess]
                 text[position] = f" **{right}**" if truth == guess else f" ~~{said}~~ {right}"
         texts.append("".join(text).replace(WORD_MARK, " ").strip())
     return "\n\n".join(texts)

@@ -50,7 +50,13 @@ class PlateauWatch:
             self._lowest, self._lowest_step = self._loss, step
         rests = self._loss > self._level - _REST
         if rests and self._lowest < self._level - _REST - _PROGRESS:
-            return self._collapse()
+            lowest, self._lowest = self._lowest, self._loss
+            return (
+                "masked words are again predicted by word frequency only: loss "
+                f"{self._loss:.2f} after {lowest:.2f} at step {self._lowest_step}. Lower "
+                "--learning_rate, or lengthen the warm-up; prefer a checkpoint from before that "
+                "step to the newest one."
+            )
         if rests and step >= self._next_notice:
             self._next_notice = 2 * step
             return (
@@ -60,15 +66,6 @@ class PlateauWatch:
                 "albert_tf.make_starting_weights skips it."
             )
         return None
-
-    def _collapse(self) -> str:
-        """The notice of a collapse; resets the lowest loss."""
-        lowest, self._lowest = self._lowest, self._loss
-        return (
-            f"masked words are again predicted by word frequency only: loss {self._loss:.2f} after "
-            f"{lowest:.2f} at step {self._lowest_step}. Lower --learning_rate, or lengthen the "
-            "warm-up; prefer a checkpoint from before that step to the newest one."
-        )
 
 
 def watch_of(data: PretrainingData) -> PlateauWatch | None:

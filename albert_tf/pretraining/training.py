@@ -13,12 +13,7 @@ from albert_tf.distillation.teacher import Distillation, Shared, with_teacher
 from albert_tf.pretraining.data import PretrainingData, tell_of_other_draws
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
-from albert_tf.pretraining.objectives import (
-    MaskedWords,
-    Pretrainer,
-    RecurringSpans,
-    objective_of,
-)
+from albert_tf.pretraining.objectives import MaskedWords, Pretrainer, RecurringSpans, objective_of
 from albert_tf.pretraining.plateau import watch_of
 from albert_tf.training.experiment import Experiment, ModelFolders
 from albert_tf.training.running import run_experiment

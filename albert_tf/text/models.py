@@ -44,7 +44,7 @@ class MaskFiller:
         source = locate(name_or_path)
         self.model = AlbertPretrainer(source.config())
         # The pooler and the sentence-order head may be missing: filling masks needs neither.
-        formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
+        source.load(self.model, formats.Allowed(formats.WITHOUT_PAIRS, formats.NOT_ENCODER))
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph, length = graph_tokenizer(self._tokenizer), _length(source, max_seq_length)
         self._encode = TextEncoder(graph, self._tokenizer, length, read_masks=True)

@@ -9,12 +9,7 @@ from albert_tf.training.initial_model import InitialModel
 from albert_tf.training.loop import train
 from albert_tf.training.report.progress import StepCost
 from albert_tf.training.running import run_experiment
-from albert_tf.training.settings import (
-    DeviceSettings,
-    LoopSettings,
-    OptimizerSettings,
-    RunSettings,
-)
+from albert_tf.training.settings import DeviceSettings, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import DISTRIBUTIONS, make_strategy
 

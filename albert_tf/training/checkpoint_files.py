@@ -35,7 +35,7 @@ def find(directory: str) -> list[int]:
     return sorted({int(match[1]) for match in matches if match})
 
 
-def whole(directory: str) -> list[int]:
+def with_index(directory: str) -> list[int]:
     """The steps of the checkpoints in a folder that have their index, in ascending order."""
     names = storage.names_in(directory)
     return [step for step in find(directory) if f"step-{step}.index" in names]

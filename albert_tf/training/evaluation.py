@@ -38,26 +38,20 @@ class Evaluator:
 
     A model trained on one sentence objective may be evaluated on another (Lan et al., section 4.6).
     If several objectives have a figure of one name, such as `loss`, that of the first is reported.
+    `metrics` are the names of the figures.
     """
 
     def __init__(
-        self,
-        parts: Sequence[tuple[Objective, Data]],
-        strategy: tf.distribute.Strategy,
+        self, parts: Sequence[tuple[Objective, Data]], strategy: tf.distribute.Strategy
     ) -> None:
         self._parts = []
+        names: dict[str, None] = {"loss": None}  # In order, each once.
         for objective, data in parts:
             stepper = Stepper(objective, None, strategy)
             self._parts.append((stepper, stepper.distribute(data)))
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Names of the figures."""
-        names = dict.fromkeys(
-            name for stepper, _ in self._parts for name in stepper.objective.metrics
-        )
+            names |= dict.fromkeys(objective.metrics)
         derived = ["masked_lm_perplexity"] if "masked_lm_loss" in names else []
-        return ("loss", *names, *derived)
+        self.metrics: tuple[str, ...] = (*names, *derived)
 
     def __call__(self) -> dict[str, float]:
         """Figures by name."""

@@ -142,17 +142,14 @@ def check(experiment: Experiment) -> None:
     """
     model, data, settings = experiment.objective.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
-    minutes, has_workers = settings.loop.max_minutes, tf.distribute.MultiWorkerMirroredStrategy
-    if minutes and isinstance(strategy, has_workers):
+    minutes, sizes, reason = settings.loop.max_minutes, data.sizes, ""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        reason = "measures time on one machine, but there are several workers"
+    elif not sizes.is_constant:
+        reason = f"plans the last update from the speed of training, which {sizes.flag} changes"
+    if minutes and reason:
         raise UserError(
-            f"--max_minutes={minutes:g} measures time on one machine, but there are several "
-            "workers. Set the number of updates with --num_train_steps."
-        )
-    sizes = data.sizes
-    if minutes and not sizes.is_constant:
-        raise UserError(
-            f"--max_minutes={minutes:g} plans the last update from the speed of training, which "
-            f"{sizes.flag} changes. Set the number of updates with --num_train_steps."
+            f"--max_minutes={minutes:g} {reason}. Set the number of updates with --num_train_steps."
         )
     if not model.trainable_variables:
         raise UserError("the model has no trainable variable: all of its parts are frozen.")

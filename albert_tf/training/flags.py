@@ -56,10 +56,7 @@ def define_training_flags(
     define(OptimizerSettings, "Training", hidden=hidden, **defaults)
     define(LoopSettings, "Training", without=without, **defaults)
     flags.DEFINE_integer(
-        "max_failures",
-        0,
-        "Number of times that a run is restarted after it dies.",
-        expert=True,
+        "max_failures", 0, "Number of times that a run is restarted after it dies.", expert=True
     )
     define(DeviceSettings, "Devices")
 

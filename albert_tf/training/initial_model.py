@@ -104,14 +104,14 @@ class InitialModel(Settings):
         """
         if self.init_checkpoint:
             source = locate(self.init_checkpoint)
-            if new := formats.load_weights(model, source.path, formats.WITHOUT_PAIRS):
+            if new := source.load(model, formats.Allowed(formats.WITHOUT_PAIRS)):
                 print(f"Not in {source.path}, and new: {', '.join(new)}")
             self._repeat_positions(model)
 
     def load_start(self, model: keras.Model) -> None:
         """`formats.load_start` from `init_checkpoint`, if there is one."""
         if self.init_checkpoint:
-            formats.load_start(model, locate(self.init_checkpoint).path)
+            formats.load_start(model, locate(self.init_checkpoint))
             self._repeat_positions(model)
 
     def _repeat_positions(self, model: keras.Model) -> None:

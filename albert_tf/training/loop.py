@@ -21,8 +21,7 @@ from albert_tf.training.hooks.base import Callbacks, Hook, Run, Stop
 from albert_tf.training.hooks.checkpoints import Checkpoints, go_back
 from albert_tf.training.hooks.deadline import Deadline
 from albert_tf.training.hooks.figures import Evaluation, Reports
-from albert_tf.training.hooks.preemption import Preemption, read_totals
-from albert_tf.training.preemption import StopRequest
+from albert_tf.training.hooks.preemption import Preemption, StopRequest, read_totals
 from albert_tf.training.report.metrics_file import METRICS_FILE, plot_curves
 from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
 from albert_tf.training.settings import LoopSettings

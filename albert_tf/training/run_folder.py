@@ -34,13 +34,7 @@ from data_pipeline.files import atomic_files, lock, storage
 LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
 # The only files that a start that was killed early can leave, see `claim`.
-_WRITTEN_FIRST = {
-    CONFIG_FILE,
-    LOCK_FILE,
-    starts.FOLDER,
-    starts.FLAGS_FILE,
-    starts.ENVIRONMENT_FILE,
-}
+_WRITTEN_FIRST = {CONFIG_FILE, LOCK_FILE, starts.FOLDER, starts.FLAGS_FILE, starts.ENVIRONMENT_FILE}
 
 
 def claim(
@@ -82,13 +76,16 @@ def claim(
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
         if holds_run(run_dir):
             last_config, before = read(run_dir)
-            _check_model(run_dir, config, last_config)
+            if last_config.replace(recompute=config.recompute) != config:
+                raise UserError(
+                    f"--output_dir={run_dir} holds a run of a model with another configuration. "
+                    "Name another folder, or pass --overwrite to delete that run and start over."
+                )
             _check_unchanged(run_dir, must_not_change, before)
-            changes = starts.changes_since_last(run_dir, flags, newest)
             # If no weights were saved, there is nothing that a change could conflict with.
             if not newest and not _holds_model(run_dir):
                 allowed = starts.CHANGES
-            starts.check_changes(run_dir, changes, allowed)
+            starts.check_changes(run_dir, flags, newest, allowed)
         # RUN_FILE marks the folder as a run, and is written last. A start killed before that leaves
         # at most _WRITTEN_FIRST, which the next start accepts.
         atomic_files.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
@@ -131,25 +128,11 @@ def _empty(run_dir: str) -> None:
         remove(path)
 
 
-def _check_model(run_dir: str, config: AlbertConfig, last: AlbertConfig) -> None:
-    """Raises UserError for another configuration; only `recompute` may change."""
-    if last.replace(recompute=config.recompute) != config:
-        raise UserError(
-            f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
-            "another folder, or pass --overwrite to delete that run and start over."
-        )
-
-
 def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict[str, Any]) -> None:
     """Raises UserError if the batches would differ from the run's so far."""
     # Earlier versions did not record these, and had only these values.
-    defaults = {
-        "teacher": None,
-        "recurring_mask_share": 0.0,
-        "segments": "fixed",
-        "mask_schedule": None,
-    }
-    before = {**defaults, **before}
+    defaults = {"teacher": None, "recurring_mask_share": 0.0, "segments": "fixed"}
+    before = {**defaults, "mask_schedule": None, **before}
     changes = [
         f"{name} was {old!r} and is {must_not_change[name]!r}"
         for name, old in before.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ from albert_tf.checkpoints import native
 from albert_tf.training import run_folder
 from albert_tf.training.best_model import BestModel
 from albert_tf.training.checkpoint_files import check_steps
-from albert_tf.training.experiment import Experiment, TrainingData, check
+from albert_tf.training.experiment import Experiment, check
 from albert_tf.training.hooks.base import Callbacks
 from albert_tf.training.hooks.deadline import Deadline, with_chosen_end
 from albert_tf.training.initial_model import check_data_fit
@@ -54,7 +54,7 @@ def run_experiment(
     # The folder is made after all checks, so that a mistake in flags leaves no folder behind.
     stepper = make_stepper(experiment)
     with _start(experiment):
-        with _explained(data):
+        try:
             metrics = train(stepper, **_arguments(experiment))
             if (whole := _with_chosen_end(experiment)).settings != experiment.settings:
                 # --max_minutes has ended the loop where the decay begins. The schedule is a
@@ -62,6 +62,8 @@ def run_experiment(
                 # from the checkpoint like any start.
                 experiment, stepper = whole, make_stepper(whole)
                 metrics = train(stepper, **_arguments(experiment))
+        except tf.errors.OpError as error:
+            raise data.explain(error) from None  # TensorFlow's error names nodes, not files.
         if is_chief(stepper.strategy):
             with stepper.averaged():
                 _finish(experiment, metrics)
@@ -114,15 +116,6 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     # Other workers read the folder's checkpoints, which --overwrite may be deleting right now.
     wait_for_all(strategy)
     return lock
-
-
-@contextlib.contextmanager
-def _explained(data: TrainingData) -> Iterator[None]:
-    """A context in which `data.explain` replaces TensorFlow's errors."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        raise data.explain(error) from None  # TensorFlow's error names nodes, not files.
 
 
 def _arguments(experiment: Experiment) -> dict[str, Any]:

@@ -116,10 +116,7 @@ class LoopSettings(Settings):
 
     num_train_steps: int = setting(help="Number of updates in all.", at_least=1)
     steps_per_loop: int = setting(
-        10,
-        "Updates between two reports, run without returning to Python.",
-        at_least=1,
-        expert=True,
+        10, "Updates between two reports, run without returning to Python.", at_least=1, expert=True
     )
     checkpoint_steps: int = setting(
         1000, "Updates between two checkpoints.", at_least=1, expert=True

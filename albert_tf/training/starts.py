@@ -31,20 +31,6 @@ _REASONS = {
 }
 
 
-def changes_since_last(
-    run_dir: str, flags: dict[str, Any], newest_step: int
-) -> dict[str, tuple[Any, Any]]:
-    """Flags that had other values when the newest checkpoint (0: there is none) was made: name ->
-    (old, new).
-    """
-    last = _flags_of_checkpoints(run_dir, newest_step)
-    return {
-        name: (last[name], value)
-        for name, value in flags.items()
-        if name in last and name not in _OF_ONE_START and last[name] != value
-    }
-
-
 def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
     """The flags of the newest start that made a checkpoint; of the last one if none did."""
     folder = os.path.join(run_dir, FOLDER)
@@ -76,9 +62,17 @@ def _numbers(folder: str) -> list[int]:
 
 
 def check_changes(
-    run_dir: str, changes: dict[str, tuple[Any, Any]], allowed: Sequence[str]
+    run_dir: str, flags: dict[str, Any], newest_step: int, allowed: Sequence[str]
 ) -> None:
-    """Prints the changes; a UserError for one that prevents resuming and is not `allowed`."""
+    """Prints flags that had other values when the newest checkpoint (0: there is none) was made; a
+    UserError for a change that prevents resuming and is not `allowed`.
+    """
+    last = _flags_of_checkpoints(run_dir, newest_step)
+    changes = {
+        name: (last[name], value)
+        for name, value in flags.items()
+        if name in last and name not in _OF_ONE_START and last[name] != value
+    }
     for name, (old, new) in changes.items():
         kind = _kind(name, old, new)
         if kind and kind not in allowed:

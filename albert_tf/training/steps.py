@@ -16,7 +16,7 @@ import tensorflow as tf
 from albert_tf.keras_compat import keras, require_keras_2
 from albert_tf.models.losses import EPSILON, Ratio
 from albert_tf.models.objectives import Batch, Objective, loss_denominators, total_loss
-from albert_tf.training.strategy import reduce_over_workers
+from albert_tf.training.strategy import sum_over_workers
 
 # Global batches, or a function that makes them.
 Data: TypeAlias = tf.data.Dataset | Callable[..., tf.data.Dataset]
@@ -141,7 +141,7 @@ class Stepper:
             is_stopped = self._is_stopped.read_value()
         if not isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return is_stopped
-        return reduce_over_workers(self.strategy, tf.cast(is_stopped, tf.float32)) > 0
+        return sum_over_workers(self.strategy, tf.cast(is_stopped, tf.float32)) > 0
 
     @_not_converted
     def _metrics(self, totals: dict[str, Ratio], is_any_good: tf.Tensor) -> dict[str, tf.Tensor]:

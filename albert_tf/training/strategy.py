@@ -43,7 +43,8 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
                 "variable TF_CONFIG, which is not set. Set it on each worker, or use mirrored."
             )
         return _multi_worker_strategy(os.environ["TF_CONFIG"])
-    devices = _local_devices()
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
     if distribution == "one_device":
         return tf.distribute.OneDeviceStrategy(devices[0])
     return tf.distribute.MirroredStrategy(devices)
@@ -81,16 +82,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Returns when every worker has called it."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        sum_over_workers(strategy, 0.0)
+        float(sum_over_workers(strategy, tf.constant(0.0)))
 
 
-def sum_over_workers(strategy: tf.distribute.Strategy, value: float) -> float:
-    """The sum of the values that the replicas of all workers pass."""
-    return float(reduce_over_workers(strategy, tf.constant(value)))
-
-
-def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
-    """`sum_over_workers` of scalars, also in a graph."""
+def sum_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
+    """The sum of the scalars that the replicas of all workers pass, also in a graph."""
 
     def replica_sum() -> tf.Tensor:
         context = tf.distribute.get_replica_context()
@@ -98,11 +94,6 @@ def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> t
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     return strategy.experimental_local_results(strategy.run(replica_sum))[0]
-
-
-def _local_devices() -> list[str]:
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    return [device.name for device in tf.config.list_logical_devices(kind)]
 
 
 def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
@@ -113,7 +104,9 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
         )
     try:
         if tpu.startswith("grpc://"):
-            _connect(tpu)  # TensorFlow itself would try for minutes.
+            # TensorFlow itself would try for minutes. 8470 is the usual port of Cloud TPUs.
+            place = urlsplit(tpu)
+            socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         if tpu != "local":
             tf.config.experimental_connect_to_cluster(resolver)
@@ -125,10 +118,3 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
             "that it runs; 'local' is for the machine that has the TPU."
         ) from None
     return tf.distribute.TPUStrategy(resolver)
-
-
-def _connect(address: str) -> None:
-    """Raises OSError or ValueError if nothing listens at a grpc:// address."""
-    place = urlsplit(address)
-    # 8470 is the usual port of Cloud TPUs.
-    socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

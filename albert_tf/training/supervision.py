@@ -13,7 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.training import failures, preemption, run_folder
+from albert_tf.training import failures, run_folder
+from albert_tf.training.hooks import preemption
 
 _USER_ERROR, _INTERRUPTED = 2, 130
 # Exit codes after which a restart would not help, or is not wanted.
@@ -30,7 +31,10 @@ def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) ->
     of the exit codes in failures.py when the machine failed.
     """
     if max_failures:
-        sys.exit(supervise(_this_command(), max_failures, run_dir))
+        spec = sys.modules["__main__"].__spec__
+        program = ["-m", spec.name] if spec else [sys.argv[0]]
+        command = [sys.executable, *program, *sys.argv[1:]]
+        sys.exit(supervise(command, max_failures, run_dir))
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, preemption.interrupt_program)
     try:
@@ -47,18 +51,8 @@ def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) ->
         sys.exit(failure.exit_code)
 
 
-def _this_command() -> list[str]:
-    """The command line that runs this program with its flags."""
-    spec = sys.modules["__main__"].__spec__
-    program = ["-m", spec.name] if spec else [sys.argv[0]]
-    return [sys.executable, *program, *sys.argv[1:]]
-
-
 def supervise(
-    command: Sequence[str],
-    max_failures: int,
-    run_dir: str,
-    pause_seconds: float = _PAUSE_SECONDS,
+    command: Sequence[str], max_failures: int, run_dir: str, pause_seconds: float = _PAUSE_SECONDS
 ) -> int:
     """Runs a command until it succeeds, has failed too often, or SIGTERM comes; returns its last
     exit code. After a storage failure it waits for `pause_seconds`, doubled each time.

@@ -32,7 +32,7 @@ def convert(result_of):
 def load(path: Path):
     source = formats.recognize(str(path))
     model = source.make_model(source.config())
-    lost = formats.load_weights(model, source.path, formats.WITHOUT_PAIRS)
+    lost = source.load(model, formats.Allowed(formats.WITHOUT_PAIRS))
     return model, lost
 
 

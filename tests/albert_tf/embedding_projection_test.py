@@ -23,7 +23,7 @@ PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 def load(path: Path):
     source = formats.recognize(str(path))
     model = source.make_model(source.config())
-    assert formats.load_weights(model, source.path, formats.WITHOUT_PAIRS) == []
+    assert source.load(model, formats.Allowed(formats.WITHOUT_PAIRS)) == []
     return model
 
 

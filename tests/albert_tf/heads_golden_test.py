@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf import models
 from albert_tf.checkpoints import google
 from albert_tf.checkpoints.names import variable_names
+from albert_tf.checkpoints.weights import Allowed
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.models.losses import cross_entropy
@@ -41,7 +42,7 @@ REAL = INPUTS["input_mask"].astype(bool)
 def load_regression(model: models.AlbertClassifier) -> None:
     """The encoder of the classifier with another output layer, as the reference has it."""
     checkpoint = str(HEADS / "classifier" / "model.ckpt")
-    assert google.load(model.encoder, checkpoint, allow_unused=["^output_"]) == []
+    assert google.load(model.encoder, checkpoint, Allowed(unused=["^output_"])) == []
     head = read(HEADS / "regression" / "head.npz")
     model.classification.set_weights([head["output_weights"].T, head["output_bias"]])
 

@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from albert_tf.training import running
-from albert_tf.training.preemption import EXIT_CODE, StopRequest
+from albert_tf.training.hooks.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
 from tests.finetuning_files import read_answers, six_updates

@@ -8,7 +8,7 @@ import pytest
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.training import failures
-from albert_tf.training.preemption import EXIT_CODE
+from albert_tf.training.hooks.preemption import EXIT_CODE
 from albert_tf.training.report.metrics_file import read_metrics
 from tests.run_results import check_tensors, wait_for
 

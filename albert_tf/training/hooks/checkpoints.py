@@ -63,12 +63,12 @@ def go_back(run_dir: str, decay_start: int) -> None:
     """Returns to the checkpoint from before the decay if the decay has moved to a later step."""
     directory = checkpoints_dir(run_dir)
     kept = os.path.join(directory, _BEFORE_DECAY)
-    step = max(checkpoint_files.whole(kept), default=None)
+    step = max(checkpoint_files.with_index(kept), default=None)
     if step is None or step >= decay_start:
         return
     # Put the kept checkpoint back, then remove the checkpoints of the decay, newest first, and the
     # kept copy last: wherever a call is killed, the next one can finish its work.
-    if step not in checkpoint_files.whole(directory):
+    if step not in checkpoint_files.with_index(directory):
         _copy(kept, directory, step)
     later = [found for found in checkpoint_files.find(directory) if found > step]
     for other in reversed(later):
@@ -85,9 +85,9 @@ def go_back(run_dir: str, decay_start: int) -> None:
 def _keep(directory: str, step: int) -> bool:
     """Keeps a copy of a step's checkpoint, unless there is one; False if there is no checkpoint."""
     kept = os.path.join(directory, _BEFORE_DECAY)
-    if step in checkpoint_files.whole(kept):
+    if step in checkpoint_files.with_index(kept):
         return True
-    if step not in checkpoint_files.whole(directory):
+    if step not in checkpoint_files.with_index(directory):
         return False
     _copy(directory, kept, step)
     for other in set(checkpoint_files.find(kept)) - {step}:

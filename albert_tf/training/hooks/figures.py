@@ -23,17 +23,13 @@ class Reports(Hook):
         """Reports, except at an early stop: the next start's first report includes its figures."""
         if stop.is_early:
             return
-        stepper, reporter, notice = (
-            self._run.stepper,
-            self._run.reporter,
-            self._run.callbacks.notice,
-        )
+        stepper, notice = self._run.stepper, self._run.callbacks.notice
         metrics = {name: float(value) for name, value in stop.outcome.metrics.items()}
         has_details = self._run.is_chief and isinstance(stepper.optimizer, AdamFamily)
         details = stepper.describe_updates() if has_details else None
-        reporter.train(stop.step, metrics, details)
+        self._run.reporter.train(stop.step, metrics, details)
         if notice and (line := notice(stop.step, metrics)):
-            reporter.note(line)
+            self._run.reporter.note(line)
 
 
 class Evaluation(Hook):
@@ -61,19 +57,16 @@ class Evaluation(Hook):
         """Evaluates the weights after `step` updates, or their averages."""
         if self._evaluator is None:
             return
-        with self._run.stepper.averaged():
-            self._make(step, self._evaluator)
-
-    def _make(self, step: int, evaluator: HeldOutScores) -> None:
-        began, self.is_under_way = time.monotonic(), True
-        self.figures = evaluator()
-        self.is_under_way, self.seconds = False, time.monotonic() - began
         reporter, callbacks = self._run.reporter, self._run.callbacks
-        reporter.evaluation(step, self.figures)
-        if self._run.is_chief and callbacks.examples:
-            reporter.examples(step, callbacks.examples())
-        if self._run.is_chief and callbacks.on_evaluation:
-            callbacks.on_evaluation(step, self.figures)
+        with self._run.stepper.averaged():
+            began, self.is_under_way = time.monotonic(), True
+            self.figures = self._evaluator()
+            self.is_under_way, self.seconds = False, time.monotonic() - began
+            reporter.evaluation(step, self.figures)
+            if self._run.is_chief and callbacks.examples:
+                reporter.examples(step, callbacks.examples())
+            if self._run.is_chief and callbacks.on_evaluation:
+                callbacks.on_evaluation(step, self.figures)
 
     def at_the_end(self) -> dict[str, float]:
         """The figures of the last step; if the run was already complete, they are computed here,

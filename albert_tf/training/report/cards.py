@@ -24,38 +24,25 @@ def print_start(
     """Prints the card of a run: a title, then figures of the model and its batches, and `figures`.
     B is over all replicas; each computes its share in `num_micro_batches` parts.
     """
+    parts, strategy = _parameters_by_part(model), model.distribute_strategy
+    replicas = strategy.num_replicas_in_sync
+    at_once = math.ceil(batch_size / (replicas * num_micro_batches))
+    memory = training_bytes(model.config, sum(parts.values()), at_once, max_seq_length)
+    by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
+    packed = packs_here() if model.encoder.packed is None else model.encoder.packed
+    fast = "on" if fast_switch.is_on() else "off"
     figures = {
-        **_model_figures(model, batch_size, max_seq_length, num_micro_batches),
+        "parameters": f"{sum(parts.values()):,} ({by_part})",
+        "devices": f"{_name_of(strategy)}, replicas: {replicas}",
+        "precision": model.dtype_policy.name,
+        "execution": f"--fast={fast} --packed={str(packed).lower()}",
+        "memory of a replica": f"about {memory / 2**30:.1f} GiB",
+        "tokens per update": f"{batch_size * max_seq_length:,} ({batch_size} x {max_seq_length})",
         **figures,
     }
     width = max(map(len, figures))
     lines = [f"  {name:<{width}}  {value}" for name, value in figures.items()]
     print(title, *lines, sep="\n", flush=True)
-
-
-def _model_figures(
-    model: keras.Model, batch_size: int, sequence_length: int, num_micro_batches: int
-) -> dict[str, str]:
-    """Figures of the model, its devices and its batches, by name."""
-    parts, strategy = _parameters_by_part(model), model.distribute_strategy
-    replicas = strategy.num_replicas_in_sync
-    at_once = math.ceil(batch_size / (replicas * num_micro_batches))
-    memory = training_bytes(model.config, sum(parts.values()), at_once, sequence_length)
-    by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
-    return {
-        "parameters": f"{sum(parts.values()):,} ({by_part})",
-        "devices": f"{_name_of(strategy)}, replicas: {replicas}",
-        "precision": model.dtype_policy.name,
-        "execution": _execution(model),
-        "memory of a replica": f"about {memory / 2**30:.1f} GiB",
-        "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",
-    }
-
-
-def _execution(model: keras.Model) -> str:
-    """The flags --fast and --packed with the values that hold for a model."""
-    packed = packs_here() if model.encoder.packed is None else model.encoder.packed
-    return f"--fast={'on' if fast_switch.is_on() else 'off'} --packed={str(packed).lower()}"
 
 
 def _name_of(strategy: tf.distribute.Strategy) -> str:

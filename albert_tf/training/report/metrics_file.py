@@ -94,17 +94,12 @@ def read_metrics(path: str) -> list[dict[str, str]]:
 
 def _is_row(row: Mapping[str, str]) -> bool:
     """Whether a row has a step, a split and numbers: {"step": "1", "split": "eval", "loss": ""}."""
-    return (
-        row.get("step", "").isdecimal()
-        and row.get("split") in SPLITS
-        and all(_is_number(row[name]) for name in row if name not in ("step", "split"))
-    )
-
-
-def _is_number(text: str) -> bool:
-    """Whether a figure can be read; those that a split does not have are empty."""
+    if not row.get("step", "").isdecimal() or row.get("split") not in SPLITS:
+        return False
+    # Figures that a split does not have are empty.
+    figures = [text for name, text in row.items() if text and name not in ("step", "split")]
     try:
-        return not text or math.isfinite(float(text)) or text in ("nan", "inf", "-inf")
+        return all(math.isfinite(float(text)) or text in ("nan", "inf", "-inf") for text in figures)
     except ValueError:
         return False
 

@@ -80,8 +80,7 @@ class Reporter:
         only: kind -> name of the variable -> figure.
         """
         now = time.monotonic()
-        done = self._cost.whole_steps(step)
-        before = self._cost.whole_steps(self._last_step)
+        done, before = map(self._cost.whole_steps, (step, self._last_step))
         steps_per_second = (done - before) / (now - self._last_time)
         rate = self._cost.tokens * steps_per_second
         speed = f"{rate:,.0f} tokens/s"
@@ -90,22 +89,15 @@ class Reporter:
             share = self._cost.flops * steps_per_second / self._cost.machine_flops_per_second
             if share <= 1:  # More: the machine was busy while its speed was measured.
                 speed += f" ({share:.0%} of matmul)"
-        figures = {"loss": f"{metrics['loss']:.4f}", "lr": f"{metrics['learning_rate']:.2e}"}
-        self._bar.set_postfix_str(
-            "  ".join([*(f"{name} {value}" for name, value in figures.items()), speed]),
-            refresh=False,
-        )
+        line = f"loss {metrics['loss']:.4f}  lr {metrics['learning_rate']:.2e}  {speed}"
+        self._bar.set_postfix_str(line, refresh=False)
         self._bar.update(step - self._last_step)
-        if self._bar.disable and (
-            now - self._last_line > _LINE_SECONDS or step == self._num_train_steps
-        ):
+        is_due = now - self._last_line > _LINE_SECONDS or step == self._num_train_steps
+        if self._bar.disable and is_due:
             self._last_line = now
             eta = (self._cost.whole_steps(self._num_train_steps) - done) / steps_per_second
-            print(
-                f"step {step}/{self._num_train_steps}  loss {figures['loss']}  "
-                f"lr {figures['lr']}  {speed}  ETA {_duration(eta)}",
-                flush=True,
-            )
+            total = self._num_train_steps
+            print(f"step {step}/{total}  {line}  ETA {_duration(eta)}", flush=True)
         self._store("train", step, {**metrics, "tokens_per_second": rate})
         with self._writers["train"].as_default(step):
             if share:

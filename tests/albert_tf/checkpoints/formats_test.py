@@ -8,6 +8,7 @@ import pytest
 from albert_tf.checkpoints import bundle, formats, google, huggingface, native
 from albert_tf.checkpoints.kerashub import KerasHub
 from albert_tf.checkpoints.source import Beside
+from albert_tf.checkpoints.weights import Allowed
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertEncoder, AlbertPretrainer
 from albert_tf.pretrained.loading import locate
@@ -78,11 +79,11 @@ def test_each_format(folders, tiny_config, kind):
     model = source.make_model(tiny_config)
     assert type(model) is AlbertPretrainer
     other = AlbertPretrainer(tiny_config)
-    formats.load_weights(other, str(folders / "native"))
+    locate(str(folders / "native")).load(other)
     lost = [model.sentence_order, other.sentence_order] if kind == "kerashub" else []
     for head in lost:
         head.set_weights([0 * each for each in head.get_weights()])
-    new = formats.load_weights(model, source.path, source.may_lack)
+    new = source.load(model, Allowed(source.may_lack))
     assert new == ["sentence_order/logits/kernel", "sentence_order/logits/bias"] * bool(lost)
     assert_equal(model.variables, other.variables)
 
@@ -90,9 +91,9 @@ def test_each_format(folders, tiny_config, kind):
 @pytest.mark.parametrize("kind", formats.FORMATS)
 def test_an_encoder_is_loaded_and_heads_are_new(folders, tiny_config, kind):
     model, whole = AlbertClassifier(tiny_config, 3), AlbertPretrainer(tiny_config)
-    formats.load_weights(whole, str(folders / "native"))
+    locate(str(folders / "native")).load(whole)
     head = model.classification.logits.kernel.numpy()
-    formats.load_start(model, str(folders / kind))
+    formats.load_start(model, locate(str(folders / kind)))
     np.testing.assert_array_equal(model.classification.logits.kernel, head)
     assert_equal(model.encoder.variables, whole.encoder.variables)
 
@@ -132,13 +133,13 @@ def test_a_folder_with_none_or_several(folders):
 def test_a_replacement_that_was_interrupted(folders, tiny_config):
     """Between two renames the folder has another name."""
     (folders / "native").rename(folders / "native.old.partial")
-    assert formats.load_weights(AlbertPretrainer(tiny_config), str(folders / "native")) == []
+    assert locate(str(folders / "native")).load(AlbertPretrainer(tiny_config)) == []
 
 
 def test_a_checkpoint_that_is_not_the_references(tiny_config, tmp_path):
     bundle.write(str(tmp_path / "model"), {"encoder/kernel": np.zeros([2], np.float32)})
     with pytest.raises(UserError, match=r"has none of google-research's names \(bert/..., electra"):
-        formats.load_weights(AlbertEncoder(tiny_config), str(tmp_path / "model"))
+        locate(str(tmp_path / "model")).load(AlbertEncoder(tiny_config))
 
 
 def test_weights_in_several_files_and_a_folder_with_brackets(tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import google
+from albert_tf.checkpoints.weights import Allowed
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import (
@@ -27,14 +28,14 @@ def test_an_encoder_leaves_the_heads_unread(config):
     encoder = AlbertEncoder(config)
     with pytest.raises(UserError, match="unused: cls/predictions/output_bias"):
         google.load(encoder, PREFIX)
-    assert google.load(encoder, PREFIX, allow_unused=["^cls/"]) == []
+    assert google.load(encoder, PREFIX, Allowed(unused=["^cls/"])) == []
 
 
 def test_a_head_may_be_missing_where_that_is_allowed(config):
     model = AlbertClassifier(config, num_classes=3)
     with pytest.raises(UserError, match=r"missing: output_weights, shape \[3, 32\]"):
-        google.load(model, PREFIX, allow_unused=["^cls/"])
-    kept = google.load(model, PREFIX, allow_missing=["^classification/"], allow_unused=["^cls/"])
+        google.load(model, PREFIX, Allowed(unused=["^cls/"]))
+    kept = google.load(model, PREFIX, Allowed(["^classification/"], ["^cls/"]))
     assert kept == ["classification/logits/kernel", "classification/logits/bias"]
 
 

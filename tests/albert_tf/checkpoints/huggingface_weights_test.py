@@ -32,7 +32,7 @@ def answers(folder: Path) -> dict[str, np.ndarray]:
     """The logits of a model folder, by the names that transformers has for them."""
     source = formats.recognize(str(folder))
     model = source.make_model(source.config())
-    assert not formats.load_weights(model, source.path)
+    assert not source.load(model)
     if hasattr(model, "num_classes"):
         return {"logits": model({"input_word_ids": IDS})}
     found = model({"input_word_ids": IDS, "masked_lm_positions": tf.range(10)[None]})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints.weights import assign
+from albert_tf.checkpoints.weights import Allowed, assign
 from albert_tf.errors import UserError
 
 
@@ -70,21 +70,21 @@ def test_what_may_be_missing_or_unused(variables):
     variables[1] = tf.Variable(tf.zeros([3]), name="pooler/bias")
     places = {**PLACES, "pooler/bias": ("pooler.bias", False)}
     stored = Stored(head_weight=KERNEL, old_bias=[1])
-    kept = assign(variables, stored, places.__getitem__, ["^x", "bias$"], [r"^old\."])
+    kept = assign(variables, stored, places.__getitem__, Allowed(["^x", "bias$"], [r"^old\."]))
     assert kept == ["pooler/bias"] and stored.read_names == ["head.weight"]
     np.testing.assert_array_equal(variables[0], KERNEL.T)
     with pytest.raises(UserError, match="missing: pooler.bias"):
-        assign(variables, stored, places.__getitem__, ["^bias"], [r"^old\."])
+        assign(variables, stored, places.__getitem__, Allowed(["^bias"], [r"^old\."]))
     with pytest.raises(UserError, match="unused: old.bias"):
-        assign(variables, stored, places.__getitem__, ["bias$"], ["^bias"])
+        assign(variables, stored, places.__getitem__, Allowed(["bias$"], ["^bias"]))
 
 
 def test_half_a_layer_may_not_be_missing(variables):
     with pytest.raises(UserError, match="missing: head.bias"):
-        assign(variables, Stored(head_weight=KERNEL), PLACES.__getitem__, ["bias$"])
+        assign(variables, Stored(head_weight=KERNEL), PLACES.__getitem__, Allowed(["bias$"]))
 
 
 def test_a_wrong_shape_is_wrong_even_where_the_weight_may_be_missing(variables):
     stored = Stored(head_weight=KERNEL, head_bias=[7, 8])
     with pytest.raises(UserError, match="misshapen: head.bias has shape \\[2\\]"):
-        assign(variables, stored, PLACES.__getitem__, allow_missing=[""])
+        assign(variables, stored, PLACES.__getitem__, Allowed([""]))

@@ -55,15 +55,6 @@ def test_instructions_for_bfloat16(devices, tmp_path, monkeypatch, flags, kinds,
 def test_a_machine_that_does_not_tell_has_them(devices, tmp_path, monkeypatch):
     monkeypatch.setattr(targets, "_CPU_INFO", tmp_path / "none")
     assert not targets.lacks_bfloat16()
-    assert not targets.processor_has_bfloat16()  # For those who want to be told.
-
-
-@pytest.mark.parametrize("flags, has", [("fpu avx512_bf16", True), ("fpu avx512f", False)])
-def test_the_processor_is_asked_without_devices(tmp_path, monkeypatch, flags, has):
-    (tmp_path / "cpuinfo").write_text(f"flags\t\t: {flags}\n")
-    monkeypatch.setattr(targets, "_CPU_INFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr(tf.config, "list_logical_devices", None)  # A call would fail.
-    assert targets.processor_has_bfloat16() is has
 
 
 @pytest.mark.parametrize(

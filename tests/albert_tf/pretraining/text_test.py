@@ -6,7 +6,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
-from albert_tf.training import preemption
+from albert_tf.training.hooks import preemption
 from tests.run_results import check_tensors
 
 

@@ -16,7 +16,7 @@ from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.optimization import LAMB, Muon, WarmupPolynomialDecay
 from albert_tf.training import Callbacks, Evaluator, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
-from albert_tf.training.preemption import Preempted
+from albert_tf.training.hooks.preemption import Preempted
 from albert_tf.training.report.metrics_file import read_metrics
 from albert_tf.training.steps import skip_bad_updates
 from tests.run_results import tensors

@@ -7,8 +7,8 @@ import threading
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import preemption
-from albert_tf.training.preemption import Preempted, StopRequest
+from albert_tf.training.hooks import preemption
+from albert_tf.training.hooks.preemption import Preempted, StopRequest
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
