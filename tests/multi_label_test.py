@@ -268,7 +268,7 @@ def test_labels_without_operations_of_tensorflow_text(tiny_config, tmp_path):
     settings = {"lower": True, "rules": "google"}
     native.save(model, folder, {"labels": LABELS, "threshold": THRESHOLD}, words, settings)
     lite = export_litert(folder, str(tmp_path / "lite"), "classifier")
-    assert lite.outputs["labels"] == "bytes[?, ?]" and lite.outputs["num_labels"] == "int32[?]"
+    assert lite.outputs["labels"] == "string[?, ?]" and lite.outputs["num_labels"] == "int32[?]"
     exported = export_model(
         folder, str(tmp_path / "ids"), "classifier", precision="int8", inputs="tokens"
     )

@@ -91,6 +91,8 @@ def start(tmp_path, corpus_file, tokenizer):
             stderr=stderr,
             text=True,
             start_new_session=True,
+            # A job in the background ignores Ctrl-C, and its children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     return start_program
