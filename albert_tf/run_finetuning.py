@@ -85,6 +85,11 @@ def train(task: Task, data: TaskData, devices: Devices) -> None:
     # A single run resumes or is already finished; in a series, finished runs are skipped.
     is_single = not planned and not FLAGS.retries
     hashes = functools.cache(lambda: data_hashes(task, data))
+    for variant in planned:  # Bad values of --search are refused before runs are deleted.
+        with finetuning_flags.using_variant(FLAGS.output_dir, variant, overwrite=False):
+            finetuning_flags.task()
+            read(Distillation)
+            shared_flags.optimizer_settings(finetuning_flags.settings().recipe(num_examples=1))
     if FLAGS.overwrite and (not is_single or put_aside(FLAGS.output_dir)):
         delete_series(FLAGS.output_dir, planned, strategy)
 

@@ -1,6 +1,5 @@
 """A whole fine-tuning with Hugging Face's TFAlbert and Keras' fit, from files to the dev score."""
 
-import os
 import tempfile
 
 import finetuning_data
@@ -22,7 +21,6 @@ def outputs_of(model, batches: tf.data.Dataset, is_span: bool):
 
 
 def main() -> None:
-    os.environ["HF_HUB_OFFLINE"] = "1"
     case = finetuning_data.request()
     tokenizer = AlbertTokenizerFast(vocab_file=case["vocab_file"])
     collator = finetuning_huggingface.Collator(tokenizer, "np")

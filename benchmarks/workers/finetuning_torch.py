@@ -1,6 +1,5 @@
 """A whole fine-tuning with Hugging Face's Trainer and PyTorch, from files to the dev score."""
 
-import os
 import tempfile
 
 import finetuning_data
@@ -10,7 +9,6 @@ from transformers import AlbertTokenizerFast, Trainer, TrainingArguments
 
 
 def main() -> None:
-    os.environ["HF_HUB_OFFLINE"] = "1"
     case = finetuning_data.request()
     tokenizer = AlbertTokenizerFast(vocab_file=case["vocab_file"])
     train = finetuning_huggingface.Data(case, "train", tokenizer)

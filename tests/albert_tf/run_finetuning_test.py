@@ -12,7 +12,7 @@ from albert_tf.checkpoints import formats, native
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from albert_tf.training import running
+from albert_tf.training import run_folder, running
 from albert_tf.training.hooks.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
@@ -215,6 +215,15 @@ def test_output_layers_of_other_classes_are_refused(run, training, files, save, 
     code, _, errors = run(**{**training, **start})
     assert code == 2 and message in errors and "Traceback" not in errors
     assert not (files / "run").exists()
+
+
+def test_values_that_no_run_takes_delete_no_runs(run, training, files):
+    earlier = files / "run" / "muon_momentum=0.9" / "seed-0" / run_folder.RUN_FILE
+    earlier.parent.mkdir(parents=True)
+    earlier.touch()
+    code, _, errors = run(**training, search="muon_momentum=0.9", overwrite=True)
+    assert code == 2 and "--muon_momentum has no effect with --optimizer=adamw" in errors
+    assert earlier.exists()
 
 
 @pytest.mark.table
