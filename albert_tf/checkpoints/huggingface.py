@@ -201,6 +201,8 @@ def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     rate = values.get(key, default)
     # In Hugging Face's library, null means the encoder's rate.
     rate = config.hidden_dropout_prob if rate is None else rate
+    if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
+        raise UserError(f"{path}: {key} must be a probability in [0, 1), not {rate!r}.")
     several = {"multi_label": is_multi_label(values, path)} if kind is AlbertClassifier else {}
     return kind(config, num_classes(values, path), rate, **several)
 

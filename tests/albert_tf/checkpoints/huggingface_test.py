@@ -173,10 +173,20 @@ def test_a_model_without_counterpart(tiny_config, tmp_path):
             work(model, str(tmp_path))
 
 
-def test_a_rate_of_dropout_that_is_null_is_the_encoders(tiny_config, tmp_path):
+def test_rates_of_dropout(tiny_config, tmp_path):
+    """Null is the encoder's."""
     config = tiny_config.replace(hidden_dropout_prob=0.3)
     huggingface.save(models.AlbertTokenClassifier(config, 2), str(tmp_path))
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "classifier_dropout_prob": None}))
-    read = huggingface.make_model(str(tmp_path), huggingface.read_config(str(tmp_path)))
-    assert read.dropout_rate == 0.3
+
+    def read_with(rate: object) -> models.AlbertTokenClassifier:
+        path.write_text(
+            json.dumps({**json.loads(path.read_text()), "classifier_dropout_prob": rate})
+        )
+        return huggingface.make_model(str(tmp_path), huggingface.read_config(str(tmp_path)))
+
+    assert read_with(None).dropout_rate == 0.3
+    assert read_with(0).dropout_rate == 0
+    for rate in ("high", [0.1], 1, -0.1):
+        with pytest.raises(UserError, match=r"classifier_dropout_prob must be a probability in"):
+            read_with(rate)
