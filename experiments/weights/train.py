@@ -1,15 +1,16 @@
 """Makes weights in stages: trains, converts to float16, evaluates, and starts the next stage.
 
     python -m experiments.weights.train --train_text='work/train/*.jsonl' \
-        --heldout='work/heldout/*.jsonl' --output_dir=runs/second
+        --heldout='work/heldout/*.jsonl' --output_dir=runs/third
 
-A stage is a file of run_pretraining's flags, or NAME.mean, a mean of earlier stages and `start`
-(see average). If the command is started again, it continues where it stopped.
+A stage is a file of run_pretraining's flags, or NAME.mean, a mean of earlier stages and of `start`,
+the weights of --init_checkpoint (see average). If the command is started again, it continues where
+it stopped.
 
-runs/second/second_1/run          the run of a stage
-runs/second/second_1/weights      its weights in Hugging Face's format and float16
-runs/second/second_2.mean/weights the weights of a mean
-runs/second/stages.csv            held-out figures and copied words after each stage
+runs/third/second_1/run          the run of a stage
+runs/third/second_1/weights      its weights in Hugging Face's format and float16
+runs/third/second_2.mean/weights the weights of a mean
+runs/third/stages.csv            held-out figures and copied words after each stage
 """
 
 from __future__ import annotations
