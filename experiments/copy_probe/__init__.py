@@ -93,8 +93,8 @@ def probe(name_or_path: str) -> list[Row]:
 
 def count_copies(model: AlbertPretrainer, tokenizer: Tokenizer) -> list[Row]:
     """A row for each question and distance: out of `words` texts, in how many the model's first
-    choice for the mask is the word (`found`) or `another` word of the list: the other person if
-    there are two, otherwise a word that is not in the text.
+    choice for the mask is the word (`found`) or `another`, the next word of the list: the other
+    person if there are two, otherwise a word that is not in the text.
     """
     rows: list[Row] = []
     for name, question in QUESTIONS.items():
