@@ -11,6 +11,7 @@ runs/third/second_1/run          the run of a stage
 runs/third/second_1/weights      its weights in Hugging Face's format and float16
 runs/third/second_2.mean/weights the weights of a mean
 runs/third/stages.csv            held-out figures and copied words after each stage
+runs/third/stages.png            its losses and shares of copied words
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from albert_tf.errors import UserError
 from albert_tf.pretrained.loading import preset_vocabulary
 from albert_tf.pretraining import HeldOut, evaluate_model
@@ -27,7 +30,7 @@ from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import Devices, prepare_devices
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.blocks import match_files
-from experiments.copy_probe import probe
+from experiments.copy_probe import DISTANCES, probe
 from experiments.programs import run_program
 from experiments.tables import append_row, read_rows
 
@@ -89,6 +92,7 @@ def main() -> None:
             values = figures(str(made), heldout, devices)
             add_row(log, {"stage": name, "minutes": minutes, **values})
         weights = str(made)
+    draw(read_rows(log), log.with_suffix(".png"))
     print(f"The weights are in {weights}, the figures in {log}.")
 
 
@@ -169,6 +173,32 @@ def figures(weights: str, heldout: dict[str, str], devices: Devices) -> dict[str
     for row in probe(weights):
         found[f"{row['question']}, {row['distance']}"] = f"{row['found']} of {row['words']}"
     return found
+
+
+def draw(rows: list[dict[str, str]], path: Path) -> None:
+    """Draws losses, as differences from the first row, and shares of copied words by stage."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    losses, copies = figure.subplots(1, 2)
+    stages = [row["stage"] for row in rows]
+    for name in rows[0]:
+        if name.endswith(" loss"):
+            values = [float(row[name]) - float(rows[0][name]) for row in rows]
+            losses.plot(stages, values, "o-", label=name.removesuffix(" loss"))
+    losses.axhline(0, color="gray", linewidth=0.8)
+    losses.set_ylabel(f"loss of masked words - {stages[0]}'s")
+    for color, question in enumerate(["same word", "other wording", "two people"]):
+        for distance, style in zip(DISTANCES, ("-", "--", ":")):
+            name = f"{question}, {distance}"
+            if name in rows[0]:
+                counts = [row[name].split(" of ") for row in rows]
+                shares = [int(found) / int(words) for found, words in counts]
+                copies.plot(stages, shares, style, color=f"C{color}", label=name)
+    copies.set_ylabel("share of words found")
+    for axes in (losses, copies):
+        axes.tick_params(axis="x", rotation=60)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.savefig(path, dpi=100)
 
 
 def add_row(path: Path, row: dict[str, Any]) -> None:

@@ -81,6 +81,7 @@ def test_stages_go_on_from_each_other(start, few_words, monkeypatch, run_program
     assert evaluated[0] == (str(start), f"{folder}/out/heldout/wiki")
     assert evaluated[4][0] == f"{folder}/out/b/weights"
     assert rows[3]["same word, 36"] == "5 of 38"
+    assert (folder / "out" / "stages.png").read_bytes().startswith(b"\x89PNG")
     model = AlbertPretrainer.from_preset(str(folder / "out" / "b" / "weights"))
     assert model.config.hidden_size == 16
 
