@@ -189,10 +189,9 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
     for color, question in enumerate(["same word", "other wording", "two people"]):
         for distance, style in zip(DISTANCES, ("-", "--", ":")):
             name = f"{question}, {distance}"
-            if name in rows[0]:
-                counts = [row[name].split(" of ") for row in rows]
-                shares = [int(found) / int(words) for found, words in counts]
-                copies.plot(stages, shares, style, color=f"C{color}", label=name)
+            counts = [row[name].split(" of ") for row in rows]
+            shares = [int(found) / int(words) for found, words in counts]
+            copies.plot(stages, shares, style, color=f"C{color}", label=name)
     copies.set_ylabel("share of words found")
     for axes in (losses, copies):
         axes.tick_params(axis="x", rotation=60)

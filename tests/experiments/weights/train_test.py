@@ -11,6 +11,7 @@ import pytest
 from albert_tf import AlbertPretrainer, get_preset
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
+from experiments.copy_probe import DISTANCES, QUESTIONS
 from experiments.weights import train
 
 ROOT = Path(__file__).parents[3]
@@ -48,9 +49,13 @@ def test_stages_go_on_from_each_other(start, few_words, monkeypatch, run_program
         if end.value.code:
             raise UserError(program)
 
-    found = {"question": "same word", "distance": 36, "words": 38, "found": 5}
+    found = [
+        {"question": question, "distance": distance, "words": 38, "found": 5}
+        for question in QUESTIONS
+        for distance in DISTANCES
+    ]
     monkeypatch.setattr(train, "run_program", run)
-    monkeypatch.setattr(train, "probe", lambda weights: [found])
+    monkeypatch.setattr(train, "probe", lambda weights: found)
     evaluated = []
 
     def evaluate(weights, held_out, devices):
