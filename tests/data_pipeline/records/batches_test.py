@@ -53,6 +53,7 @@ def test_the_order_of_a_dataset_is_kept():
     dataset = with_options(tf.data.Dataset.range(5))
     options = dataset.options()
     assert options.deterministic is True
+    assert options.autotune.enabled is False
     policy = options.experimental_distribute.auto_shard_policy
     assert policy == tf.data.experimental.AutoShardPolicy.DATA
     assert list(dataset.as_numpy_iterator()) == [0, 1, 2, 3, 4]
