@@ -70,7 +70,7 @@ def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.deterministic = True
     # The tuner makes the end of an iterator wait for its next round, up to a minute: its thread
-    # reads whether it is cancelled before that is set (`Model::OptimizeLoop`, TensorFlow 2.15 to
+    # reads whether it should stop before that is set (`Model::OptimizeLoop`, TensorFlow 2.15 to
     # 2.21).
     options.autotune.enabled = False
     # The default shards by files if possible, so each worker would get other rows, in whole files.
