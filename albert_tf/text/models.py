@@ -22,6 +22,8 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT = "albert-small-en"
 _BATCH_TOKENS = 64 * 128  # Tokens of a batch, padding included.
+# Models run as graphs: for a short text, calls of single operations would take most of the time.
+_TOKENS = [tf.RaggedTensorSpec([None, None], tf.int32)]
 
 
 class MaskFiller:
@@ -49,6 +51,14 @@ class MaskFiller:
         graph, length = graph_tokenizer(self._tokenizer), _length(source, max_seq_length)
         self._encode = TextEncoder(graph, self._tokenizer, length, read_masks=True)
         self._cut = _Cut(length)
+        self._probabilities = tf.function(self._compute, _TOKENS, autograph=False)
+
+    def _compute(self, tokens: tf.RaggedTensor) -> tf.Tensor:
+        """int32 [1, (tokens)] -> float [M, V], the probabilities of the pieces at each mask."""
+        inputs = self._encode.pack(tokens)
+        positions = tf.where(inputs["input_word_ids"] == self._encode.mask_id)[:, 1]
+        inputs["masked_lm_positions"] = tf.cast(positions, tf.int32)[None]
+        return tf.nn.softmax(self.model(inputs)["masked_lm_logits"][0])
 
     def __call__(self, text: str, top_k: int = 5) -> list[list[tuple[str, float]]]:
         """For each mask of the text, `top_k` pairs of a piece and its probability, best first.
@@ -57,21 +67,16 @@ class MaskFiller:
         """
         tokens = self._encode.tokenize(tf.constant([text]))
         self._cut.note(tokens)
-        inputs = self._encode.pack(tokens)
+        probabilities = self._probabilities(tokens)
         num_masks = int(tf.math.count_nonzero(tokens.flat_values == self._encode.mask_id))
-        positions = tf.where(inputs["input_word_ids"] == self._encode.mask_id)[:, 1]  # [M]
-        if num_masks > len(positions):
+        if num_masks > len(probabilities):
             warnings.warn(
-                f"{num_masks - len(positions)} of {num_masks} masks lie beyond the first "
+                f"{num_masks - len(probabilities)} of {num_masks} masks lie beyond the first "
                 f"{self._encode.max_seq_length} tokens, and have no answer. Shorten the text "
                 "before them.",
                 stacklevel=2,
             )
-        if not len(positions):
-            return []
-        inputs["masked_lm_positions"] = tf.cast(positions, tf.int32)[None]
-        logits = self.model(inputs)["masked_lm_logits"][0]  # [M, V]
-        best = tf.math.top_k(tf.nn.softmax(logits), top_k)
+        best = tf.math.top_k(probabilities, top_k)
         return [
             [(self._word(piece), float(value)) for piece, value in zip(pieces, values)]
             for pieces, values in zip(best.indices.numpy(), best.values.numpy())
@@ -112,6 +117,15 @@ class SentenceEmbedder:
         length = _length(source, max_seq_length)
         self._encode = TextEncoder(graph_tokenizer(tokenizer), tokenizer, length)
         self._cut = _Cut(length)
+        self._vectors = tf.function(self._compute, _TOKENS, autograph=False)
+
+    def _compute(self, tokens: tf.RaggedTensor) -> tf.Tensor:
+        """int32 [B, (tokens)] -> float [B, H]."""
+        inputs = self._encode.pack(tokens)
+        if self.pooling.mode == "mean":
+            return self.model(inputs)["mean_output"]
+        first = tf.zeros([tokens.nrows(), 1], tf.int32)
+        return self.model.encoder.hidden_at(inputs, first)[:, 0]
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """float32 [B, H], in the order of the texts; [H] for a single string."""
@@ -129,12 +143,7 @@ class SentenceEmbedder:
         while len(order):
             longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)  # [CLS], [SEP].
             rows, order = np.split(order, [max(1, _BATCH_TOKENS // longest)])
-            inputs = self._encode.pack(tf.gather(tokens, rows))
-            if self.pooling.mode == "mean":
-                vectors[rows] = self.model(inputs)["mean_output"].numpy()
-            else:
-                first = tf.zeros([len(rows), 1], tf.int32)
-                vectors[rows] = self.model.encoder.hidden_at(inputs, first)[:, 0].numpy()
+            vectors[rows] = self._vectors(tf.gather(tokens, rows)).numpy()
         return _unit(vectors) if self.pooling.normalized else vectors
 
     encode = __call__  # As sentence-transformers names it.
