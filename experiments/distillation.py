@@ -28,6 +28,7 @@ from experiments.weights.intervals import t_interval
 FLAGS = flags.FLAGS
 MODEL = "albert-small-en"
 SST2_EXAMPLES = 10_000
+TEACHERS = 5  # Runs of an ensemble.
 
 
 class Cell(NamedTuple):
@@ -37,7 +38,7 @@ class Cell(NamedTuple):
       layers: number of layers of the student, which starts from the weights of MODEL.
       terms: --distillation; "": plain fine-tuning.
       against: the plain cell to compare with.
-      of_one: the teacher is the plain run with the same seed, instead of the outputs of all runs.
+      of_one: the teacher is the plain run with the same seed, instead of the outputs of TEACHERS.
     """
 
     layers: int
@@ -63,7 +64,7 @@ def define_flags() -> None:
     flags.DEFINE_string("data_dir", None, "GLUE's root.", required=True)
     flags.DEFINE_list("tasks", ["mrpc", "sts-b", "sst-2"], "Tasks of GLUE, in this order.")
     flags.DEFINE_string("cell", "", "Regular expression for rows of the table, such as ^2.")
-    flags.DEFINE_integer("seeds", 5, "Number of runs of each cell, and of the ensemble.", 1, 100)
+    flags.DEFINE_integer("seeds", 5, "Number of runs of each cell.", 1, 100)
     flags.DEFINE_integer("epochs", 3, "Passes over the examples, in all cells.", 1, 100)
     flags.group("Results")
     flags.DEFINE_string("output_dir", None, "Folder of the runs.", required=True)
@@ -73,7 +74,7 @@ def define_flags() -> None:
 
 def main() -> None:
     rows = Path(FLAGS.rows)
-    same = {"weights": weights_sha256(locate(MODEL))[:12], "epochs": str(FLAGS.epochs)}
+    same = conditions()
 
     def comparable() -> list[dict[str, str]]:
         return [row for row in read_rows(rows) if same.items() <= row.items()]
@@ -91,6 +92,11 @@ def main() -> None:
         replace_table(Path(FLAGS.document), "distillation", table)
 
 
+def conditions() -> dict[str, str]:
+    """What rows of one table have in common."""
+    return {"weights": weights_sha256(locate(MODEL))[:12], "epochs": str(FLAGS.epochs)}
+
+
 def run(task: str, name: str, seed: int) -> float:
     """Runs one cell with one seed; returns its score."""
     cell, folder = CELLS[name], run_path(task, name, seed)
@@ -105,7 +111,7 @@ def run(task: str, name: str, seed: int) -> float:
         source.replace(num_hidden_layers=cell.layers).to_json_file(str(config))
         training.append(f"--config_file={config}")
     if cell.terms:
-        seeds = [seed] if cell.of_one else range(FLAGS.seeds)
+        seeds = [seed] if cell.of_one else range(TEACHERS)
         teachers = [str(teacher(task, each)) for each in seeds]
         named = teachers if cell.of_one else [f"{each}/outputs" for each in teachers]
         training += [f"--teacher={','.join(named)}", f"--distillation={cell.terms}"]
@@ -127,7 +133,8 @@ def teacher(task: str, seed: int) -> Path:
 
 def run_path(task: str, name: str, seed: int) -> Path:
     """The folder of a run."""
-    return Path(FLAGS.output_dir) / task / name.replace(" ", "_") / str(seed)
+    same = "-".join(conditions().values())
+    return Path(FLAGS.output_dir) / same / task / name.replace(" ", "_") / str(seed)
 
 
 def sst2_beginning() -> Path:

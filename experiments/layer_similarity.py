@@ -49,7 +49,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("max_texts", 128, "Documents to read.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 128, "Tokens to read of a document.", lower_bound=5)
     flags.DEFINE_integer("iterations", 4, "Depth of shared stacks, in multiples of their own.", 1)
-    flags.DEFINE_bool("copies", True, "Probe for copies; models need a masked-word head.")
+    flags.DEFINE_bool("copies", True, "Probe for copies; all models need a masked-word head.")
     flags.group("Output")
     flags.DEFINE_string("output_dir", None, "Folder for CSV files and a picture.", required=True)
 
@@ -60,12 +60,12 @@ def main() -> None:
     if not texts:
         raise UserError(f"--text={FLAGS.text} has no text. Give files with sentences.")
     folder = Path(FLAGS.output_dir)
-    layers = [row for name in FLAGS.model for row in measure(name, texts)]
-    write_csv(folder / "layers.csv", layers)
     copies: list[Row] = []
     if FLAGS.copies:
         copies = [{"model": name, **row} for name in FLAGS.model for row in probe(name)]
         write_csv(folder / "copies.csv", copies)
+    layers = [row for name in FLAGS.model for row in measure(name, texts)]
+    write_csv(folder / "layers.csv", layers)
     plot(layers, copies, folder / "layers.png")
     print(f"Wrote {folder / 'layers.png'}")
 

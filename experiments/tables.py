@@ -28,7 +28,12 @@ def append_row(path: Path, row: Mapping[str, object]) -> None:
 
 
 def markdown_table(rows: Sequence[dict[str, str]]) -> str:
-    """Rows as a Markdown table with their keys as header; all but the first column are numbers."""
+    """Rows as a Markdown table with their keys as header; all but the first column are numbers.
+
+    Raises UserError if there are none.
+    """
+    if not rows:
+        raise UserError("There are no finished runs, so there is no table.")
     names = list(rows[0])
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *(list(row.values()) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -126,10 +126,7 @@ TABLES = {
     "width": Table(
         12,
         list(_width()),
-        (
-            "The printed 60M, 225M and 499M were written down from memory, not from the paper.",
-            "H / 64 heads; their number changes no count.",
-        ),
+        ("H / 64 heads; their number changes no count.",),
     ),
 }
 NAMES = {str(table.number): name for name, table in TABLES.items()} | {

@@ -164,6 +164,13 @@ class DistillationObjective:
     ) -> None:
         """If `teacher` is None, batches contain its stored answers: STORED, float32 [B, C]."""
         check_objective(student)
+        if not terms or not all(0 < each < math.inf for each in (*terms.values(), temperature)):
+            raise UserError(
+                f"terms={dict(terms)}, temperature={temperature:g}: expected one term or more, "
+                "with weights above 0, and a temperature above 0."
+            )
+        if teacher is student.model:
+            raise UserError("The teacher is the student itself. Use another model.")
         self._own: Any = student  # A ModelObjective.
         self._teacher, self._terms, self._temperature = teacher, dict(terms), temperature
         self.student = student.model
@@ -196,6 +203,15 @@ class DistillationObjective:
                     f"--distillation={name} is not a term for this kind of training; allowed: "
                     f"{', '.join(known)}."
                 )
+        if self._teacher is None or "logits" not in self._terms:
+            return
+        theirs, ours = map(_answers_of, (self._teacher, self.student))
+        if theirs != ours:
+            raise UserError(
+                f"--teacher is of another task or of other classes ({theirs}) than the student "
+                f"({ours}), and the term logits needs its answers. Name one that was trained on "
+                "the task, or give --distillation without logits."
+            )
 
     def _check_sizes(self, name: str) -> None:
         """Raises UserError where a term cannot compare the layers of the two models."""
@@ -250,6 +266,12 @@ class DistillationObjective:
         return tf.nest.map_structure(tf.stop_gradient, (outputs, states or ()))
 
 
+def _answers_of(model: AlbertModel) -> str:
+    """The model's class, and the attributes that define the form of its answers."""
+    found = {n: getattr(model, n, None) for n in ("num_classes", "multi_label")}
+    return ", ".join([type(model).__name__, *(f"{n}={found[n]}" for n in found if found[n])])
+
+
 def _flat(batch: Batch) -> Batch:
     """The inputs of an encoder, [B, S], or [B * C, S] where examples have C choices."""
     names = ("input_word_ids", "input_mask", "input_type_ids")
@@ -275,6 +297,7 @@ def distill(
       An objective for a training loop; its `model` is what is trained.
 
     Raises:
-      UserError: the two models cannot be compared by these terms.
+      UserError: the two models cannot be compared by these terms, or a weight or the temperature
+        is not above 0.
     """
     return DistillationObjective(student, teacher, terms, temperature)

@@ -44,6 +44,8 @@ class Distillation(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.teacher == "":
+            raise UserError("--teacher is empty. Name a teacher, or leave the flag out.")
         if "logits" not in self.terms() and self.temperature != _TEMPERATURE:
             raise UserError(
                 f"--temperature={self.temperature:g} is for the term logits, and --distillation="
@@ -135,14 +137,12 @@ def _load(
     with student.distribute_strategy.scope():
         if needs_answers:
             teacher = source.make_model(config)
-            is_same = _kind(teacher) == _kind(student)
-            if not is_same or not (shared.labels is None or source.has_labels(shared.labels)):
-                names = ", ".join(source.labels_as(shared.labels or ()) or ()) or "no names"
+            if not (shared.labels is None or source.has_labels(shared.labels)):
+                names = ", ".join(source.labels_as(shared.labels) or ()) or "no names"
                 raise UserError(
                     f"--teacher={name} holds a model of another task or of other classes "
-                    f"({type(teacher).__name__}: {names}), and the "
-                    "term logits needs its answers. Name one that was trained on the task, or give "
-                    "--distillation without logits."
+                    f"({type(teacher).__name__}: {names}), and the term logits needs its answers. "
+                    "Name one that was trained on the task, or give --distillation without logits."
                 )
             formats.load_whole(teacher, source)
         else:
@@ -152,8 +152,3 @@ def _load(
     getattr(teacher, "encoder", teacher).packed = student.encoder.packed
     hashes = map(atomic_files.file_sha256, source.weights_files)
     return teacher, hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
-def _kind(model: AlbertModel) -> tuple[Any, ...]:
-    """The model's class, and the attributes that define the form of its answers."""
-    return type(model), *(getattr(model, name, None) for name in ("num_classes", "multi_label"))

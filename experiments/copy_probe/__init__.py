@@ -141,6 +141,7 @@ def text_ids(
     if missing < 0:
         raise UserError(f"{tokenizer.vocab_file}: {question.asked!r} has over {distance} pieces.")
     first = word % len(_FILLER)
-    filler = tokenizer.encode(" ".join(_FILLER[first:] + _FILLER[:first]))
+    # Twice, since a large vocabulary makes fewer pieces of it than there are tokens to fill.
+    filler = tokenizer.encode(" ".join(2 * (_FILLER[first:] + _FILLER[:first])))
     filler = filler[len(filler) - missing :]  # Keep the end, so that it ends with a sentence.
     return [tokenizer.cls_id, *shown, *filler, *asked, tokenizer.sep_id]

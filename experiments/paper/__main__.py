@@ -16,7 +16,7 @@ from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.errors import UserError
 from experiments.paper import report, speed
-from experiments.paper.cells import Lab, Run, script
+from experiments.paper.cells import Lab, Run, script, with_parents
 from experiments.paper.rows import plan, run_all
 from experiments.paper.tables import TABLES
 from experiments.tables import markdown_table, read_rows, replace_table
@@ -45,6 +45,10 @@ def define_flags() -> None:
 def main() -> None:
     rows = Path(FLAGS.rows)
     if FLAGS.table == "speed":
+        if FLAGS.dry_run or FLAGS.report:
+            raise UserError(
+                "--table=speed has no rows in a file. Leave out --dry_run and --report."
+            )
         publish(speed.table_rows(Path(FLAGS.output_dir) / "speed", FLAGS.precision))
         return
     if not FLAGS.report:
@@ -73,7 +77,9 @@ def chosen_runs() -> list[Run]:
     if not cells:
         raise UserError(f"--table={FLAGS.table} is none of the paper's tables. Use --shape=small.")
     wanted = chosen("cell", FLAGS.cell, cells).values()
-    return [Run(lab, FLAGS.table, cell, seed) for seed in range(FLAGS.seeds) for cell in wanted]
+    return with_parents(
+        [Run(lab, FLAGS.table, cell, seed) for seed in range(FLAGS.seeds) for cell in wanted]
+    )
 
 
 def publish(lines: list[dict[str, str]]) -> None:

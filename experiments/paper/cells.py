@@ -16,6 +16,7 @@ from albert_tf.analysis.costs import pretraining_flops_per_token
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.runs.results import read_results
+from albert_tf.finetuning.tasks.table import get_task
 from albert_tf.pretrained.presets import get_preset
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from data_pipeline.corpus.blocks import match_files
@@ -52,6 +53,13 @@ class Lab(Settings):
     tasks: tuple[str, ...] = setting((), "Tasks to fine-tune every run on, such as sst-2.")
     data_dir: str = setting("", "Folder of the files of --tasks.")
     output_dir: str = setting("paper_out", "Folder of vocabulary, records and runs.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for task in self.tasks:
+            get_task(task)
+        if self.tasks and not self.data_dir:
+            raise UserError("--tasks needs --data_dir, the folder of their files.")
 
     @property
     def is_small(self) -> bool:
@@ -315,12 +323,15 @@ class Run:
         return found
 
 
+def with_parents(runs: list[Run]) -> list[Run]:
+    """The runs and those from whose models they start, each once and after its parent."""
+    return list({each.key: each for run in runs for each in run.lineage()}.values())
+
+
 def script(runs: list[Run]) -> Iterator[str]:
-    """Lines of a shell script for runs and those from which they start: configurations, commands,
-    and the paper's figures.
-    """
+    """Lines of a shell script for runs: configurations, commands, and the paper's figures."""
     made: set[Path] = set()
-    for run in {each.key: each for end in runs for each in end.lineage()}.values():
+    for run in runs:
         needed = dict(run.commands())
         config = shlex.quote(str(run.folder / "config.json"))
         printed = f"; in the paper: {', '.join(map(str, run.cell.paper))}" if run.cell.paper else ""

@@ -20,12 +20,13 @@ Figures = dict[str, dict[int, float]]
 def rows_of(name: str, rows: Rows) -> Rows:
     """The rows of a table that are comparable with its last row."""
     costs = {cell.name: cell.cost for cell in TABLES[name].small}
-    of_table = [row for row in rows if row["table"] == name and row["cell"] in costs]
+    of_table = [row for row in rows if row.get("table") == name and row["cell"] in costs]
 
-    def data(row: dict[str, str]) -> tuple[str, ...]:
+    def data(row: dict[str, str]) -> tuple[str | None, ...]:
         settings = pairs_of(row["settings"])
-        heldout = next(text for text in settings["texts"].split() if text.startswith("heldout"))
-        return heldout.rpartition(":")[0], settings["vocabulary"], settings["max_seq_length"]
+        texts = [text.rpartition(":")[0] for text in settings["texts"].split()]
+        names = ("vocabulary", "max_seq_length", "max_minutes")
+        return next(t for t in texts if t.startswith("heldout")), *map(settings.get, names)
 
     def time(row: dict[str, str]) -> float:
         return int(pairs_of(row["settings"])["num_train_steps"]) * costs[row["cell"]]
@@ -61,7 +62,7 @@ def table_rows(table: Table, rows: Rows) -> Iterator[dict[str, str]]:
                 yield {
                     "row": cell.name,
                     "measured": figure,
-                    f"paper ({table.printed})": f"{(*cell.paper, *[''] * 9)[place]}",
+                    f"paper ({table.printed})": f"{dict(enumerate(cell.paper)).get(place, '')}",
                     "ours (runs)": f"{mean:.3f} ({len(seeds)})",
                     "compared with": cell.against,
                     **difference(cell, found, figure, direction(table, cell, place)),
@@ -119,4 +120,4 @@ def draw(table: Table, rows: Rows, path: Path) -> None:
         axes.grid(alpha=0.3)
     figure.suptitle(table.title, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=100, format="png")

@@ -38,15 +38,17 @@ def fixture_commands(monkeypatch, tmp_path):
 def test_an_ensemble_teaches_one_model(commands, tmp_path, capsys):
     flags.FLAGS.cell = "^(ensemble|2 layers taught)$"
     # This one was interrupted before it answered the training examples.
-    (tmp_path / "out" / "mrpc" / "plain" / "0" / "outputs").mkdir(parents=True)
+    folder = distillation.run_path("mrpc", "plain", 0).parents[1]
+    (folder / "plain" / "0" / "outputs").mkdir(parents=True)
     distillation.main()
-    runs = {a[2].removeprefix(f"--output_dir={tmp_path / 'out'}/mrpc/"): a[3:] for a in commands}
-    plain = [f"{tmp_path / 'out'}/mrpc/plain/{seed}" for seed in (0, 1)]
-    assert list(runs) == ["plain/0", "plain/1", *(f"ensemble/{i}" for i in (0, 1))] + [
+    runs = {a[2].removeprefix(f"--output_dir={folder}/"): a[3:] for a in commands}
+    plain = [f"{folder}/plain/{seed}" for seed in range(5)]
+    assert list(runs) == [*(f"plain/{i}" for i in range(5)), *(f"ensemble/{i}" for i in (0, 1))] + [
         f"2_layers_taught/{i}" for i in (0, 1)
     ]
     assert runs["plain/1"] == ("--mode=predict", "--splits=train")
-    assert f"--teacher={plain[0]}/outputs,{plain[1]}/outputs" in runs["ensemble/1"]
+    outputs = ",".join(f"{each}/outputs" for each in plain)
+    assert f"--teacher={outputs}" in runs["ensemble/1"]
     assert f"--teacher={plain[1]}" in runs["2_layers_taught/1"]
     student = next(a for a in runs["2_layers_taught/1"] if a.startswith("--config_file="))
     assert json.loads(Path(student.split("=")[1]).read_text())["num_hidden_layers"] == 2
@@ -61,4 +63,5 @@ def test_an_ensemble_teaches_one_model(commands, tmp_path, capsys):
     flags.FLAGS.cell, flags.FLAGS.epochs = "^ensemble$", 4
     commands.clear()
     distillation.main()
-    assert len(commands) == 2  # The ensemble again: rows are of three epochs.
+    # The ensemble and its five teachers again: rows are of three epochs.
+    assert len(commands) == 2 + 5 * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import types
+import zlib
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from albert_tf.keras_compat import keras
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments import layer_similarity
-from experiments.copy_probe import DISTANCES, QUESTIONS, count_copies
+from experiments.copy_probe import DISTANCES, QUESTIONS, count_copies, text_ids
 from tests.conformance_cases import BASE
 
 TEXTS = ["The cat sat on the mat. It was warm.", "Rain fell.", "A road leads to the old town."]
@@ -164,6 +165,16 @@ def test_copies_are_counted(config, tokenizer):
     for distance in DISTANCES:
         right, wrong, words = found["two people", distance]
         assert (right, wrong) == (0, words)
+
+
+def test_whole_words_fill_the_longest_distance():
+    def encode(text: str) -> list[int]:
+        return [zlib.crc32(word.encode()) for word in text.split()]
+
+    words = types.SimpleNamespace(cls_id=1, sep_id=2, mask_id=3, encode=encode)
+    for question in QUESTIONS.values():
+        ids = text_ids(question, 4, 5, DISTANCES[-1], words)
+        assert ids.index(3) - ids.index(4) == DISTANCES[-1]
 
 
 def test_what_cannot_be_probed_is_said(config, tokenizer):

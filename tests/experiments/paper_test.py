@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -21,12 +22,13 @@ from albert_tf.pretrained.presets import get_preset
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.program import parse_flags
 from data_pipeline.corpus.documents import Corpus
+from data_pipeline.errors import UserError
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.paper import speed
-from experiments.paper.cells import Lab, Run, script
+from experiments.paper.cells import Lab, Run, script, with_parents
 from experiments.paper.report import draw, rows_of, table_rows
 from experiments.paper.rows import pairs_of, plan
 from experiments.paper.tables import LOSS, TABLES
@@ -57,7 +59,8 @@ def fixture_texts(tmp_path):
 @pytest.mark.parametrize("name", TABLES)
 def test_commands_are_of_the_programs(name, shape, texts, tmp_path):
     """Every command of every row parses with the program's own parser."""
-    lab = Lab(**texts, shape=shape, tasks=("squad2.0", "sst-2"), output_dir=str(tmp_path))
+    lab = Lab(**texts, shape=shape, tasks=("squad2.0", "sst-2"), data_dir="data")
+    lab = dataclasses.replace(lab, output_dir=str(tmp_path))
     cells = getattr(TABLES[name], shape)
     runs = [Run(lab, name, cell, seed=1) for cell in cells]
     assert len({run.key for run in runs}) == len(cells)
@@ -79,7 +82,7 @@ def test_a_script_begins_where_its_runs_begin():
     """It has each command once, and needs no text on the machine that prints it."""
     lab = Lab(corpus="not/here", heldout="nor/there", shape="paper")
     cells = [cell for cell in TABLES["depth"].paper if cell.name in ("6 layers", "12 layers")]
-    lines = list(script([Run(lab, "depth", cell, 0) for cell in cells]))
+    lines = list(script(with_parents([Run(lab, "depth", cell, 0) for cell in cells])))
     text = "\n".join(lines)
     assert re.findall(r"^# depth, (\d+) layer", text, re.MULTILINE) == ["1", "3", "6", "12"]
     assert "# depth, 12 layers, seed 0; in the paper: 81.5, beside 6 layers\n" in text
@@ -91,6 +94,13 @@ def test_what_the_paper_lacks_is_not_printed(result_of):
     assert result.returncode == 2 and "--table=optimizer is none of the paper's" in result.stderr
 
 
+def test_tasks_are_checked_before_anything_runs():
+    with pytest.raises(UserError, match="--task=sst is unknown"):
+        Lab(tasks=("sst",), data_dir="glue")
+    with pytest.raises(UserError, match="--tasks needs --data_dir"):
+        Lab(tasks=("sst-2",))
+
+
 def test_rows_are_compared_with_rows():
     for table in TABLES.values():
         for cells in (table.small, table.paper):
@@ -98,7 +108,7 @@ def test_rows_are_compared_with_rows():
             assert len(names) == len(cells) + 1
             for cell in cells:
                 assert {cell.against, cell.start} <= names
-                assert len(cell.paper) in (0, len(table.figures))
+                assert len(cell.paper) <= len(table.figures)
     # A row of several tables is one run.
     lab = Lab(corpus=__file__, heldout=__file__)
     shared = {"sharing": "all", "depth": "4 layers", "width": "H = 128", "dropout": "without"}
@@ -141,9 +151,10 @@ def test_a_report_pairs_seeds_and_says_no_more_than_it_knows(tmp_path):
     }
     rows = [row(cell, seed, loss) for cell, of in losses.items() for seed, loss in enumerate(of)]
     other = {**rows[0], "figures": f"{LOSS}=9", "settings": rows[0]["settings"] + "0"}
+    trial = {**rows[0], "settings": rows[0]["settings"] + "; max_minutes=1"}
     found = {
         line["row"]: line
-        for line in table_rows(TABLES["sharing"], rows_of("sharing", [other, *rows]))
+        for line in table_rows(TABLES["sharing"], rows_of("sharing", [other, trial, *rows]))
     }
     assert {name: line["same direction?"] for name, line in found.items()} == {
         "all": "",

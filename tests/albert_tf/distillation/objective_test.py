@@ -159,6 +159,23 @@ def test_pairs_that_cannot_be_compared(terms, changes, message):
         distill(student(**changes), teacher, terms)
 
 
+@pytest.mark.parametrize(
+    ("teacher", "terms", "temperature", "message"),
+    [
+        (AlbertClassifier(BASE, CLASSES + 1), {"logits": 1}, 2, "another task or of other classes"),
+        (AlbertEncoder(BASE), {"logits": 1}, 2, r"\(AlbertEncoder\) than"),
+        (None, {"logits": 1}, 2, "teacher is the student itself"),
+        (AlbertEncoder(BASE), {}, 2, "expected one term or more"),
+        (AlbertEncoder(BASE), {"cosine": -1}, 2, "weights above 0"),
+        (AlbertEncoder(BASE), {"cosine": 1}, 0, "temperature above 0"),
+    ],
+)
+def test_what_a_loop_of_ones_own_may_not_ask(teacher, terms, temperature, message):
+    objective = student()
+    with pytest.raises(UserError, match=message):
+        distill(objective, teacher or objective.model, terms, temperature)
+
+
 def test_labels_are_no_term_of_pretraining():
     words = PretrainingObjective(AlbertPretrainer(BASE), "none")
     with pytest.raises(UserError, match="labels is not a term .*: logits, masked_words"):

@@ -190,6 +190,7 @@ def test_teachers_that_do_not_fit(
         ({"teacher": "t", "distillation": ("logits", "logits:2")}, "logits,logits:2 should be"),
         ({"teacher": "t", "distillation": ("attn:1",)}, "once, as in logits:5,cosine:1. Terms"),
         ({"teacher": "t", "temperature": 0.0}, "--temperature=0.0: expected a finite number above"),
+        ({"teacher": ""}, "--teacher is empty"),
         ({"distillation": ("logits",)}, "--distillation needs a --teacher"),
         ({"temperature": 3.0}, "--temperature needs a --teacher"),
         ({"teacher": "t", "distillation": ("cosine",), "temperature": 3.0}, "the term logits, and"),
