@@ -174,7 +174,9 @@ def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
     if "draws" not in data.must_not_change or not run_folder.holds_run(run_dir):
         return
     _, before = run_folder.read(run_dir)
-    if "draws" not in before:
+    # A run on static records draws nothing, whatever its version.
+    is_same_data = before.get("records") == data.must_not_change["records"]
+    if "draws" not in before and is_same_data:
         drawn = "masks and pairs of segments" if data.must_not_change["text"] else "masks"
         print(
             f"The run in {run_dir} was started by an earlier version. It continues with different "

@@ -217,11 +217,7 @@ def _text() -> PretrainingData:
     """The examples of --train_text."""
     if FLAGS.train_data:
         raise UserError("--train_data and --train_text are both given. Give one.")
-    if FLAGS.mask_schedule and FLAGS["masked_lm_prob"].present:
-        raise UserError(
-            f"--masked_lm_prob={FLAGS.masked_lm_prob:g} and --mask_schedule={FLAGS.mask_schedule} "
-            "are both given. Give one."
-        )
+    flags.leave_one("the share of masks", "masked_lm_prob", "mask_schedule")
     return open_text(
         read(Corpus, patterns=FLAGS.train_text),
         load_tokenizer(chosen_vocabulary(), **tokenizer_flags.by_hand()),

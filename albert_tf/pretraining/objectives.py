@@ -24,6 +24,7 @@ from albert_tf.models.objectives import (
 )
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.training.batch_sizes import BatchSizes
+from data_pipeline.pretraining.dataset import static_masks
 from data_pipeline.records.batches import host_rows
 
 Pretrainer: TypeAlias = "AlbertPretrainer | ReplacedTokenPretrainer"
@@ -85,6 +86,8 @@ class RecurringSpans(MaskedWords):
         return functools.partial(batches, span_mask_share=self._model.span_mask_share)
 
     def data(self, data: PretrainingData) -> PretrainingData:
+        if data.manifest["masking"] == "static":
+            raise static_masks(data.manifest)
         fixed = {**data.must_not_change, "span_mask_share": self._model.span_mask_share}
         return super().data(dataclasses.replace(data, must_not_change=fixed))
 

@@ -5,6 +5,7 @@ They need tensorflow_text. For serving, `export` makes SavedModels that do the s
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 
@@ -65,6 +66,10 @@ class MaskFiller:
 
         A mask in the part of the text that is cut off has no answer, which gives a warning.
         """
+        if not isinstance(text, str) or top_k < 1:
+            raise UserError(
+                f"MaskFiller takes a string and a top_k above 0; received {text!r}, {top_k}."
+            )
         tokens = self._encode.tokenize(tf.constant([text]))
         self._cut.note(tokens)
         probabilities = self._probabilities(tokens)
@@ -76,7 +81,7 @@ class MaskFiller:
                 "before them.",
                 stacklevel=2,
             )
-        best = tf.math.top_k(probabilities, top_k)
+        best = tf.math.top_k(probabilities, min(top_k, probabilities.shape[1]))
         return [
             [(self._word(piece), float(value)) for piece, value in zip(pieces, values)]
             for pieces, values in zip(best.indices.numpy(), best.values.numpy())
@@ -131,6 +136,9 @@ class SentenceEmbedder:
         """float32 [B, H], in the order of the texts; [H] for a single string."""
         if isinstance(texts, str):
             return self([texts])[0]
+        texts = list(texts)
+        if others := [each for each in texts if not isinstance(each, str)]:
+            raise UserError(f"SentenceEmbedder takes strings; received {others[0]!r}.")
         vectors = np.zeros([len(texts), self.model.config.hidden_size], np.float32)
         if not len(texts):
             return vectors
@@ -185,10 +193,13 @@ class _Cut:
         longest = int(tf.reduce_max(tokens.row_lengths())) + 2  # [CLS] and [SEP].
         if longest > self._max_seq_length and not self._is_said:
             self._is_said = True
+            # The line of the user's call, not one in this file.
+            files = (frame.filename for frame in inspect.stack())
+            level = next(n for n, name in enumerate(files, 1) if name != __file__)
             warnings.warn(
                 f"a text of {longest} tokens is cut to {self._max_seq_length}, the model's length "
                 "or max_seq_length; further long texts are cut without a warning.",
-                stacklevel=3,  # The line of the user's call, not one in this file.
+                stacklevel=level,
             )
 
 

@@ -93,16 +93,21 @@ def record_parser(
     return parse
 
 
+def static_masks(manifest: dict[str, Any]) -> UserError:
+    """The error of recurring spans in records with static masks."""
+    return UserError(
+        f"{manifest['directory']} has static masks, but recurring spans must be hidden before "
+        "words are masked. Make the records with --masking=dynamic."
+    )
+
+
 def _parser(
     manifest: dict[str, Any], seed: int, span_mask_share: float
 ) -> Callable[..., dict[str, tf.Tensor]]:
     """The `record_parser` of a folder."""
     if manifest["masking"] == "static":
         if span_mask_share:
-            raise UserError(
-                f"{manifest['directory']} has static masks, but recurring spans must be hidden "
-                "before words are masked. Make the records with --masking=dynamic."
-            )
+            raise static_masks(manifest)
         return record_parser(manifest, None, seed)
     tokenizer = load_tokenizer(
         os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]

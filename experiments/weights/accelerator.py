@@ -77,7 +77,7 @@ def main() -> None:
         f"{time.monotonic() - began:.0f} s: update {step} of {about['num_train_steps']}", flush=True
     )
     saved = reported = time.monotonic()
-    last = about["num_train_steps"]
+    reported_step, last = step, about["num_train_steps"]
     processes = FLAGS.processes or max(1, (os.cpu_count() or 2) - 1)
     with drawn(files, compiled, place, processes) as data:
         while step < last:
@@ -92,8 +92,8 @@ def main() -> None:
                 if not np.isfinite(figures).all():
                     raise UserError(f"Update {step} is not finite; the last save is in {output}.")
             if reports:
-                rate = FLAGS.report_steps / (time.monotonic() - reported)
-                reported = time.monotonic()
+                rate = (step - reported_step) / (time.monotonic() - reported)
+                reported, reported_step = time.monotonic(), step
                 report(output, about, step, figures, rate)
             if saves:
                 save(output, about, state, [step, len(files), *place])
@@ -117,10 +117,17 @@ def load(output: Path, about: dict[str, Any], files: Sequence[str]) -> tuple[Sta
         return state, step, Place(*place)
     state = arrays_of(Path(FLAGS.compiled) / "state.npz")
     if FLAGS.weights:
-        others = iter(arrays_of(Path(FLAGS.weights)))
+        with np.load(FLAGS.weights) as file:
+            others = {name: file[name] for name in file.files}
+        named = {name: array for name, array in zip(about["starts"], state) if name is not None}
+        if {n: each.shape for n, each in others.items()} != {n: a.shape for n, a in named.items()}:
+            raise UserError(
+                f"--weights={FLAGS.weights} holds other weights than {FLAGS.compiled} trains. Use "
+                "those of a run of the same architecture."
+            )
         state = [
-            next(others).astype(array.dtype) if name is not None else array
-            for array, name in zip(state, about["weights"])
+            array if name is None else others[name].astype(array.dtype)
+            for array, name in zip(state, about["starts"])
         ]
     return state, 0, Place()
 
@@ -132,21 +139,18 @@ def arrays_of(path: Path) -> State:
 
 
 def save(output: Path, about: dict[str, Any], state: Sequence[Any], counts: list[int]) -> None:
-    """Writes the state, with everything that `load` reads, and the weights as float16."""
+    """Writes the state, with everything that `load` reads, and the weights by name as float16."""
     arrays = [np.asarray(each) for each in state]
-    weights = [
-        array.astype(np.float16)
-        for array, name in zip(arrays, about["weights"])
-        if name is not None
-    ]
-    _write(output / "weights.npz", weights)
-    _write(output / "state.npz", [*arrays, np.array(counts)])
+    named = zip(about["weights"], arrays)
+    weights = {name: array.astype(np.float16) for name, array in named if name is not None}
+    _write(output / "weights.npz", **weights)
+    _write(output / "state.npz", *arrays, np.array(counts))
     print(f"saved update {counts[0]}", flush=True)
 
 
-def _write(path: Path, arrays: list[np.ndarray]) -> None:
+def _write(path: Path, *arrays: np.ndarray, **named: np.ndarray) -> None:
     buffer = io.BytesIO()
-    np.savez(buffer, *arrays)
+    np.savez(buffer, *arrays, **named)
     atomic_files.write_bytes(str(path), buffer.getvalue())
 
 

@@ -29,17 +29,16 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    shares = dict(map(share_of, FLAGS.models))
-    if abs(sum(shares.values()) - 1) > 1e-6:
+    paths, shares = zip(*map(share_of, FLAGS.models))
+    if not abs(sum(shares) - 1) <= 1e-6:  # Also if a share is NaN.
         raise UserError(f"--models={','.join(FLAGS.models)}: the shares do not sum to 1.")
-    models = [AlbertPretrainer.from_preset(path) for path in shares]
-    tokenizers = [load_tokenizer(preset_vocabulary(path)) for path in shares]
-    for path, model, tokenizer in zip(shares, models, tokenizers):
+    models = [AlbertPretrainer.from_preset(path) for path in paths]
+    tokenizers = [load_tokenizer(preset_vocabulary(path)) for path in paths]
+    for path, model, tokenizer in zip(paths, models, tokenizers):
         if model.config != models[0].config or tokenizer.fingerprint != tokenizers[0].fingerprint:
-            first = next(iter(shares))
-            raise UserError(f"{path} has another configuration or vocabulary than {first}.")
+            raise UserError(f"{path} has another configuration or vocabulary than {paths[0]}.")
     for variables in zip(*(model.trainable_variables for model in models)):
-        values = [share * each.numpy() for share, each in zip(shares.values(), variables)]
+        values = [share * each.numpy() for share, each in zip(shares, variables)]
         variables[0].assign(sum(values))
     write_weights(models[0], tokenizers[0], FLAGS.output_dir)
 

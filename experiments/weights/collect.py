@@ -36,12 +36,11 @@ def main() -> None:
     config = AlbertConfig.from_json_file(str(compiled / "config.json"))
     model = AlbertPretrainer(config)
     variables = {each.name: each for each in model.trainable_variables}
-    names = [name for name in about["weights"] if name is not None]
     with np.load(FLAGS.weights) as file:
-        arrays = [file[f"arr_{number}"] for number in range(len(file.files))]
-    if sorted(names) != sorted(variables) or len(arrays) != len(names):
+        arrays = {name: file[name] for name in file.files}
+    if sorted(arrays) != sorted(variables):
         raise UserError(f"{FLAGS.weights} does not hold the weights of {FLAGS.compiled}.")
-    for name, array in zip(names, arrays):
+    for name, array in arrays.items():
         variables[name].assign(array.astype(np.float32))
     write_weights(model, tokenizer, FLAGS.output_dir)
 

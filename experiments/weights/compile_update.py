@@ -35,6 +35,7 @@ from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.files import atomic_files, atomic_folders
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -61,11 +62,20 @@ def main() -> None:
             f"--gradient_accumulation_steps={FLAGS.gradient_accumulation_steps}: an update is "
             "compiled as a whole. Leave it out, and give the accelerator a smaller batch."
         )
+    if FLAGS.precision == "mixed_float16" or FLAGS.max_bad_steps:
+        raise UserError(
+            "--precision=mixed_float16 and --max_bad_steps are not compiled: an update that is not "
+            "finite ends the run. Use mixed_bfloat16."
+        )
+    if FLAGS.pack_documents:
+        raise UserError(
+            "--pack_documents: token files are read a document at a time. Leave it out."
+        )
     FLAGS.fast, FLAGS.packed = "off", "false"  # Both are for CPUs.
     shared_flags.prepare_flagged_devices()
     examples = read(PretrainingSettings, masking="dynamic", dupe_factor=1)
     examples.check_no_run_is_needed()
-    tokenizer = load_tokenizer(shared_flags.chosen_vocabulary())
+    tokenizer = load_tokenizer(shared_flags.chosen_vocabulary(), **tokenizer_flags.by_hand())
     start, recipe = read(InitialModel), pretraining_flags.recipe()
     config = start.config(tokenizer.vocab_size, examples.max_seq_length, "the examples")
     keras.utils.set_random_seed(FLAGS.seed)
@@ -116,7 +126,8 @@ def empty_batch(batch_size: int, examples: PretrainingSettings) -> Batch:
 
 def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.ndarray], bytes]:
     """The layout of the state, its values, and the update as StableHLO, whose arguments are the
-    batch (by sorted names) and the state. UserError if TensorFlow cannot write StableHLO.
+    batch (by sorted names) and the state. In the layout, `weights` are the names of what is saved,
+    and `starts` of what other weights replace. UserError if TensorFlow cannot write StableHLO.
     """
     model = stepper.objective.model
     stepper.optimizer.build(model.trainable_variables)
@@ -148,6 +159,7 @@ def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.nd
     averages = list(getattr(stepper.optimizer, "averages", ()))
     kept = [*averages, *trained[len(averages) :]]
     weights = {id(each.handle): named.name for each, named in zip(kept, trained)}
+    starts = {id(each.handle): each.name for each in trained} | weights
     about = {
         "inputs": {
             name: [value.shape.as_list(), value.dtype.name] for name, value in batch.items()
@@ -155,6 +167,7 @@ def compiled(stepper: Stepper, batch: Batch) -> tuple[dict[str, Any], list[np.nd
         "figures": names,
         "replaced": replaced,
         "weights": [weights.get(id(each)) for each in captured],
+        "starts": [starts.get(id(each)) for each in captured],
     }
     return about, [each.numpy() for each in state], module
 

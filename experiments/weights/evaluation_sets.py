@@ -16,6 +16,7 @@ from data_pipeline.corpus.blocks import match_files
 from data_pipeline.corpus.documents import Corpus, raw_documents, read_corpus
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.sentences import split_sentences
+from data_pipeline.errors import UserError
 
 _WORDS = 8  # Minimum words in a sentence to count, and the length of n-grams.
 _SHARE, _NGRAMS = 0.3, 15  # A paragraph with this many known n-grams resembles a set.
@@ -23,13 +24,14 @@ _FACTORS = np.random.default_rng(0).integers(1 << 63, size=_WORDS, dtype=np.uint
 _GREATEST = np.array([np.iinfo(np.uint64).max])
 
 
-def define_set_flag() -> None:
+def define_set_flag(required: bool = False) -> None:
     """The flag of the evaluation sets."""
     flags.DEFINE_list(
         "evaluation_sets",
-        [],
+        None if required else [],
         "Globs of files (TSV, JSON, JSON by lines, text), each of which is a set whose sentences "
         "are looked for.",
+        required=required,
     )
 
 
@@ -109,15 +111,19 @@ def words(text: str) -> list[str]:
 
 def strings(path: str) -> list[str]:
     """All strings in a file of JSON or JSON lines; in other files, the fields of all lines."""
-    content = Path(path).read_text(encoding="utf-8")
+    try:
+        content = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8: {error}.") from None
     try:
         return list(_leaves(json.loads(content)))
     except ValueError:
         pass
+    lines = [line for line in content.split("\n") if line.strip()]
     try:
-        return [text for line in content.splitlines() for text in _leaves(json.loads(line))]
+        return [text for line in lines for text in _leaves(json.loads(line))]
     except ValueError:
-        return [field for line in content.splitlines() for field in line.split("\t")]
+        return [field for line in lines for field in line.split("\t")]
 
 
 def _leaves(value: Any) -> Iterator[str]:

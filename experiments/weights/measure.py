@@ -64,8 +64,10 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    if not FLAGS.tasks:
-        raise UserError(f"--tasks is empty; there are {', '.join(WEIGHTS_TASKS)}.")
+    for name, known in {"tasks": WEIGHTS_TASKS, "parts": _PARTS}.items():
+        if not FLAGS[name].value or not set(FLAGS[name].value) <= set(known):
+            given = ",".join(FLAGS[name].value)
+            raise UserError(f"--{name}={given}: expected some of {', '.join(known)}.")
     if FLAGS.scores and not set(_STARTS) & set(FLAGS.parts):
         raise UserError(f"--scores={FLAGS.scores} needs one of {', '.join(_STARTS)} in --parts.")
     if "baselines" in FLAGS.parts and (others := set(FLAGS.tasks) - set(_GLUE)):
@@ -90,6 +92,14 @@ def main() -> None:
             replace_table(Path(FLAGS.document), name, table)
 
 
+def numbers(name: str) -> list[float]:
+    """The numbers of a flag."""
+    try:
+        return [float(each) for each in FLAGS[name].value]
+    except ValueError as error:
+        raise UserError(f"--{name}={','.join(FLAGS[name].value)}: {error}.") from None
+
+
 def task_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[dict[str, object]]]:
     """The row of a task (medians, and the lead of the shipped weights over each other start), and
     the scores of its runs.
@@ -100,8 +110,8 @@ def task_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[
     }
     labels = task.gold(splits["dev"])
     plan = Plan(
-        [float(rate) for rate in FLAGS.learning_rates],
-        [float(number) for number in FLAGS.epochs],
+        numbers("learning_rates"),
+        numbers("epochs"),
         FLAGS.seeds,
         FLAGS.train_batch_size,
         FLAGS.max_seq_length,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.blocks import match_files
+from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 
 FLAGS = flags.FLAGS
@@ -24,17 +25,18 @@ def define_flags() -> None:
 
 def main() -> None:
     files = match_files(FLAGS.input)
-    articles = [
-        article
-        for path in files
-        for article in json.loads(Path(path).read_text(encoding="utf-8"))["data"]
-    ]
+    articles: list[dict] = []
     questions = 0
-    for paragraph in (each for article in articles for each in article["paragraphs"]):
-        for question in paragraph["qas"]:
-            # Training uses one answer; only evaluation uses all human answers.
-            question["answers"] = question["answers"][:1]
-            questions += 1
+    for path in files:
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))["data"]
+            for question in (q for a in found for p in a["paragraphs"] for q in p["qas"]):
+                # Training uses one answer; only evaluation uses all human answers.
+                question["answers"] = question["answers"][:1]
+                questions += 1
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} is not in SQuAD's format: {error!r}.") from None
+        articles += found
     atomic_files.write_json(FLAGS.output, {"version": "1.1", "data": articles}, indent=None)
     print(f"{FLAGS.output}: {questions:,} questions of {len(files)} files")
 

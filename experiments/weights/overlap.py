@@ -18,7 +18,7 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Text")
     flags.DEFINE_string("input", None, "Text files (globs, separated by commas).", required=True)
-    define_set_flag()
+    define_set_flag(required=True)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def define_flags() -> None:
         "vocab_file", "albert_tf/weights/albert-small-en/spiece.model", "Vocabulary of the tokens."
     )
     flags.DEFINE_integer(
-        "tokens", 0, "Number of tokens in the token files; 0: those of all text.", 0
+        "tokens", 0, "About how many tokens the token files hold; 0: those of all text.", 0
     )
     flags.DEFINE_float(
         "max_part_mb", 24.0, "Megabytes of a part, before it is compressed to about half.", above=0
@@ -60,6 +60,11 @@ def define_flags() -> None:
 
 def main() -> None:
     output = Path(FLAGS.output_dir)
+    if any(any((output / name).glob("*")) for name in ("heldout", "train", "tokens")):
+        raise UserError(
+            f"--output_dir={output} has files of an earlier call, which may hold text that is left "
+            "out now. Delete them, or name another folder."
+        )
     sets = EvaluationSets(FLAGS.evaluation_sets)
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     if tokenizer.vocab_size > 1 << 16:
@@ -127,7 +132,7 @@ def _write_text(path: Path, texts: Sequence[str]) -> None:
 
 
 def write_tokens(folder: Path, texts: list[str], tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """Writes files with --tokens tokens in total; returns name, tokens, size and hash of each."""
+    """Writes files with about --tokens tokens in total; returns name, tokens, size, hash."""
     folder.mkdir(parents=True, exist_ok=True)
     encode, left = fast_encoder(tokenizer), FLAGS.tokens or float("inf")
     files: list[dict[str, Any]] = []

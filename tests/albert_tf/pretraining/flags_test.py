@@ -87,6 +87,21 @@ def test_a_schedule_of_batch_sizes_is_in_place_of_others(parse_data, monkeypatch
         pretraining_flags.choose_sizes()
 
 
+def test_a_schedule_of_masks_replaces_the_share_of_a_flag_file(parse_data, monkeypatch):
+    monkeypatch.setattr(pretraining_flags, "open_text", lambda corpus, tokenizer, made, *_: made)
+    monkeypatch.setattr(pretraining_flags, "load_tokenizer", lambda *_, **__: None)
+    monkeypatch.setattr(pretraining_flags, "chosen_vocabulary", lambda: "")
+    schedule = "--mask_schedule=0.3@0,0.15@5"
+    for argv in (["program", schedule], ["program", schedule, "--masked_lm_prob=0.2"]):
+        monkeypatch.setattr("sys.argv", argv)
+        parse_data("--train_text=a", schedule, "--masked_lm_prob=0.2")
+        if len(argv) == 2:
+            assert pretraining_flags.data().mask_schedule == "0.3@0,0.15@5"
+        else:
+            with pytest.raises(UserError, match="--masked_lm_prob=0.2 and .* both set the share"):
+                pretraining_flags.data()
+
+
 def test_held_out_records(parse_data, monkeypatch):
     monkeypatch.setattr(pretraining_flags, "HeldOut", lambda *given: given)
     parse_data("--eval_data=a,b", "--eval_batch_size=5")

@@ -77,7 +77,7 @@ def test_the_default_is_the_length_of_training_and_a_cut_is_said_once(folder, to
     with pytest.warns(UserWarning, match="a text of .* tokens is cut to 16") as said:
         found = embed([long, *TEXTS])
         np.testing.assert_allclose(found[:1], embed([long]), atol=1e-6)
-    assert len(said) == 1
+    assert [each.filename for each in said] == [__file__]
     np.testing.assert_allclose(found[1:], embed(TEXTS), atol=1e-6)
 
 
@@ -88,6 +88,22 @@ def test_the_positions_are_the_default_where_the_folder_does_not_say(folder, tok
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert len(MaskFiller(path)(text)) == 2
+
+
+@pytest.mark.parametrize("name", ["__call__", "similarity"])
+def test_a_cut_is_said_of_the_line_of_the_call(folder, name):
+    embed, text = SentenceEmbedder(folder), "the cat sat on the mat " * 8
+    with pytest.warns(UserWarning, match="is cut to 16") as said:
+        getattr(embed, name)(*[text] * (1 if name == "__call__" else 2))
+    assert [each.filename for each in said] == [__file__]
+
+
+def test_what_is_no_text_is_refused(folder):
+    fill, embed = MaskFiller(folder), SentenceEmbedder(folder)
+    for call in (lambda: fill(["a [MASK]"]), lambda: fill("a [MASK]", 0), lambda: embed([b"a"])):
+        with pytest.raises(UserError, match="takes (a string|strings).*; received"):
+            call()
+    assert len(fill("a [MASK]", 10**6)[0]) == fill.model.config.vocab_size
 
 
 def test_a_mask_that_is_cut_off_is_said(folder):

@@ -52,6 +52,7 @@ def fixture_files(tmp_path, few_words):
     shutil.copy(VOCABULARY, folder)
     about = {"seed": 3, "batch_size": BATCH_SIZE, "num_train_steps": STEPS, "figures": ["loss"]}
     about |= {"examples": vars(SETTINGS), "weights": ["a", None], "inputs": {}}
+    about["starts"] = about["weights"]
     about["vocab_file"] = "spiece.model"
     (folder / "update.json").write_text(json.dumps(about))
     np.savez(folder / "state.npz", np.zeros(2, np.float32), np.zeros(2, np.float32))
@@ -125,13 +126,16 @@ def test_a_run_goes_on_where_it_was_saved(files, run):
     assert first[1:] == second[1:] and first[1] == STEPS
     assert all(map(np.array_equal, first[0], second[0]))
     with np.load(whole / "weights.npz") as file:
-        assert file["arr_0"].tolist() == [STEPS] * 2 and file["arr_0"].dtype == np.float16
+        assert file["a"].tolist() == [STEPS] * 2 and file["a"].dtype == np.float16
     head, *rows = (whole / "log.csv").read_text().split()
     assert head == "step,loss,tokens_per_second" and [row[0] for row in rows] == [*"246"]
 
     run(update, files / "third", 1e-9, weights=str(whole / "weights.npz"))
     with np.load(files / "third" / "weights.npz") as file:  # One more update than it began with.
-        assert file["arr_0"].tolist() == [STEPS + 1] * 2
+        assert file["a"].tolist() == [STEPS + 1] * 2
+    np.savez(files / "other.npz", b=np.zeros(2))
+    with pytest.raises(accelerator.UserError, match="holds other weights than .*compiled trains"):
+        run(update, files / "fourth", weights=str(files / "other.npz"))
     shutil.copy(files / "part-0.npz.xz", files / "part-2.npz.xz")
     with pytest.raises(accelerator.UserError, match="matches 3 files, but .*whole began with 2"):
         run(update, whole)
@@ -147,13 +151,12 @@ def test_missing_tokens_are_named(files, result_of):
 
 def test_weights_are_collected_by_name(tiny_config, files, result_of):
     model = AlbertPretrainer(tiny_config)
-    names = [each.name for each in model.trainable_variables]
     arrays = [np.random.rand(*each.shape) for each in model.trainable_variables]
     compiled = files / "compiled"
-    about = {"weights": [*reversed(names), None], "vocab_file": "spiece.model"}
-    (compiled / "update.json").write_text(json.dumps(about))
+    (compiled / "update.json").write_text(json.dumps({"vocab_file": "spiece.model"}))
     tiny_config.to_json_file(str(compiled / "config.json"))
-    np.savez(files / "weights.npz", *(each.astype(np.float16) for each in reversed(arrays)))
+    named = {v.name: a.astype(np.float16) for v, a in zip(model.trainable_variables, arrays)}
+    np.savez(files / "weights.npz", **dict(reversed(named.items())))
     collected = result_of(
         "experiments.weights.collect",
         *(f"--compiled={compiled}", f"--weights={files}/weights.npz"),
@@ -163,6 +166,14 @@ def test_weights_are_collected_by_name(tiny_config, files, result_of):
     found = AlbertPretrainer.from_preset(str(files / "model"))
     for each, array in zip(found.trainable_variables, arrays):
         np.testing.assert_array_equal(each.numpy(), array.astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    "flag", ["--objective=replaced_tokens", "--precision=mixed_float16", "--pack_documents"]
+)
+def test_what_is_not_compiled_is_refused(flag, result_of, tmp_path):
+    result = result_of("experiments.weights.compile_update", flag, f"--output_dir={tmp_path}/a")
+    assert result.returncode == 2 and flag in result.stderr and not (tmp_path / "a").exists()
 
 
 @pytest.mark.skipif(WRITES_STABLEHLO, reason="This TensorFlow writes StableHLO")
@@ -215,6 +226,8 @@ def test_six_updates_under_jax_are_those_of_tensorflow(files, result_of):
     state, step, _ = accelerator.load(files / "run", about, names)
     theirs = {name: array for name, array in zip(about["weights"], state) if name}
     assert step == STEPS and len(theirs) == len(start)
+    # Other weights replace the trained ones and their averages.
+    assert sorted(filter(None, about["starts"])) == sorted(2 * list(theirs))
     with stepper.averaged():
         for each in model.trainable_variables:
             np.testing.assert_allclose(theirs[each.name], each.numpy(), atol=1e-4)

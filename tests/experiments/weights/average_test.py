@@ -23,7 +23,7 @@ def fixture_folders(tiny_config, tmp_path):
 
 def test_shares_are_those_of_the_flag(folders, result_of):
     command = ("experiments.weights.average", f"--output_dir={folders}/mean")
-    result = result_of(*command, f"--models=0.75*{folders}/a,0.25*{folders}/b")
+    result = result_of(*command, f"--models=0.5*{folders}/a,0.25*{folders}/b,0.25*{folders}/a")
     assert result.returncode == 0, result.stderr
     first, second, mean = (
         AlbertPretrainer.from_preset(str(folders / name)).trainable_variables
@@ -38,6 +38,7 @@ def test_shares_are_those_of_the_flag(folders, result_of):
     "models, message",
     [
         ("0.5*{}/a,0.4*{}/b", "the shares do not sum to 1"),
+        ("nan*{}/a", "the shares do not sum to 1"),
         ("0.5*{}/a,0.5*{}/wide", "another configuration or vocabulary than"),
         ("{}/a,1*{}/b", "expected SHARE[*]NAME_OR_PATH"),
     ],

@@ -20,3 +20,9 @@ def test_the_first_answers_of_all_files_are_trained_on(tmp_path, result_of):
     assert result.returncode == 0 and "2 questions of 2 files" in result.stdout
     read = read_squad(str(output), training=True).questions
     assert [each.answers[0].text for each in read] == ["cat", "mat"]
+    for content in ("{", "{}", '{"data": [{"paragraphs": [{}]}]}'):
+        (tmp_path / "c.json").write_text(content)
+        result = result_of(
+            "experiments.weights.merge_squad", f"--input={tmp_path}/c.json", f"--output={output}"
+        )
+        assert result.returncode == 2 and "c.json is not in SQuAD's format" in result.stderr

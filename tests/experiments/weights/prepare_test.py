@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.corpus.documents import Corpus, read_documents
+from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.weights import evaluation_sets, tokens
 
@@ -35,6 +36,17 @@ def sets(tmp_path):
 )
 def test_sentences_of_eight_words_and_paragraphs_like_them_are_found(sets, paragraph, number):
     assert len(sets.problems(paragraph)) == number
+
+
+def test_lines_of_json(tmp_path):
+    """Also with a byte order mark, blank lines, and a line separator inside a text."""
+    path = tmp_path / "dev.jsonl"
+    lines = [json.dumps({"text": f"{SECRET}\u2028 yes"}, ensure_ascii=False), "", '["b"]', ""]
+    path.write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    assert evaluation_sets.strings(str(path)) == [f"{SECRET}\u2028 yes", "b"]
+    path.write_bytes(b"\xff")
+    with pytest.raises(UserError, match="dev.jsonl is not UTF-8"):
+        evaluation_sets.strings(str(path))
 
 
 @pytest.fixture(name="corpus")
@@ -81,11 +93,14 @@ def test_what_is_prepared_holds_no_evaluation_set(corpus, sets, result_of):
         assert [line.split()[-2:] for line in rows] == [found]
 
 
-def test_tokens_are_limited(corpus, result_of):
-    result = result_of(
+def test_tokens_are_limited_and_earlier_files_are_not_mixed_with_them(corpus, result_of):
+    command = [
         "experiments.weights.prepare",
         *(f"--corpus={corpus}/*.train.jsonl", f"--heldout={corpus}/*.heldout.jsonl"),
         *(f"--output_dir={corpus}/work", f"--vocab_file={VOCABULARY}", "--tokens=200"),
-    )
+    ]
+    result = result_of(*command)
     manifest = json.loads((corpus / "work" / "manifest.json").read_text())
     assert result.returncode == 0 and 200 <= manifest["tokens"] < 300
+    again = result_of(*command)
+    assert again.returncode == 2 and "has files of an earlier call" in again.stderr
