@@ -59,10 +59,11 @@ def table_rows(table: Table, rows: Rows) -> Iterator[dict[str, str]]:
         for cell in table.small:
             if seeds := found.get(cell.name):
                 mean = sum(seeds.values()) / len(seeds)
+                in_paper = cell.paper[place] if place < len(cell.paper) else ""
                 yield {
                     "row": cell.name,
                     "measured": figure,
-                    f"paper ({table.printed})": f"{dict(enumerate(cell.paper)).get(place, '')}",
+                    f"paper ({table.printed})": str(in_paper),
                     "ours (runs)": f"{mean:.3f} ({len(seeds)})",
                     "compared with": cell.against,
                     **difference(cell, found, figure, direction(table, cell, place)),
